@@ -1,18 +1,19 @@
 /*
- * Find across a fleet. Each host indexes its own logs and publishes summaries of them; whoever has those
- * knows which hosts and days may have a record, and asks only these.
+ * Find across a fleet. Each host indexes its own logs and publishes summaries of them. From the summaries,
+ * any host knows which hosts and days may have a record, and queries only those.
  *
- *     piece      a catalog of one segment (tamis/catalog.h, joinable): the distinct values of what was
- *                indexed on one day, or of a part of it, with lowest and highest time. Never changes.
- *     manifest   the pieces that are a host's now, and up to when they cover its inputs (the watermark)
+ *     piece      a catalog of one segment (tamis/catalog.h, joinable): the distinct values of the records
+ *                indexed on one day, or in a part of it, and their lowest and highest time. Immutable.
+ *     manifest   the current pieces of a host, and the time up to which they cover its inputs (watermark)
  *
- * Pieces and manifest travel as snapshots of owners of a carrier: HOST is the manifest, HOST/SLOT a piece.
- * Pieces go first. A slot of the manifest that others may have is never written to, so whoever
- * reads a manifest and then its pieces has all of them or sees by their sums that the manifest is old.
+ * Both are sent as snapshots of owners of a carrier: owner HOST has the manifest, owner HOST/SLOT a piece.
+ * Pieces are sent before the manifest, and a slot that a published manifest names is never overwritten. So
+ * a reader that fetches a manifest and then its pieces gets all of them, or finds by a checksum that the
+ * manifest has been replaced.
  *
- * The pieces of today are as many as an update a minute makes of a binary counter: a new one takes up those
- * before it that are no larger than itself, so a day has a handful and a value is sent log2 times at most.
- * When the day is over they become one, sealed: it is sent once, and never again.
+ * Live pieces, those of today, are merged like the digits of a binary counter: a new piece absorbs earlier
+ * ones that are no larger. With one update per minute there are about ten per day, and a value is sent at
+ * most log2(updates) times. When the day is over they are merged into one closed piece, which is sent once.
  */
 #ifndef TAMIS_FLEET_H
 #define TAMIS_FLEET_H
@@ -24,27 +25,27 @@
 #define HOST_MAX  200 /* bytes of a name */
 #define PIECE_TAG 512
 
-/* [A-Za-z0-9][A-Za-z0-9._-]*: it stands in names of files and in the command of find --fleet. */
+/* [A-Za-z0-9][A-Za-z0-9._-]*: the name is part of file names and of the command of find --fleet. */
 bool host_valid(const char *name);
 
 enum piece_kind {
-    PIECE_LIVE,   /* of today: to be united with others */
-    PIECE_SEALED, /* of a day that is over */
-    PIECE_GAP     /* what was dropped: all that is known is from when to when it is */
+    PIECE_LIVE,   /* of today: will be merged with others */
+    PIECE_CLOSED, /* of a day that is over */
+    PIECE_GAP     /* replaces dropped pieces: only the time range of their records is known */
 };
 
 struct piece {
     uint32_t slot;
-    uint64_t serial; /* of all that the host made in this life */
+    uint64_t serial; /* counts the pieces made in this epoch */
     enum piece_kind kind;
-    int64_t day; /* of the indexing, since 1970 */
+    int64_t day; /* of indexing, in days since 1970 */
     uint64_t bytes, records;
     uint64_t sum[2]; /* of its bytes */
-    /* of the host alone */
+    /* Not published: */
     bool sent;
-    bool gone;            /* not part of the next manifest, but still of the one that others have */
-    uint64_t weight;      /* about the bytes of its digests, while they are kept */
-    uint64_t first, last; /* entries of the catalog that it covers have ids between these */
+    bool gone;            /* left out of the next manifest, but named by the published one */
+    uint64_t weight;      /* approximate bytes of its digests, while they are kept */
+    uint64_t first, last; /* lowest and highest id of the catalog entries it covers */
 };
 
 /* How far an input is covered. */
@@ -55,13 +56,13 @@ struct covered {
 
 struct manifest {
     char host[HOST_MAX + 1];
-    uint64_t epoch; /* of this life of the host: when its first summary was made, in nanoseconds */
-    uint64_t
-        version;     /* when this manifest was made, in nanoseconds, or after the last one: it rises
-                         though clocks are set back and state comes from a backup */
-    char *catalog;   /* there */
-    int64_t as_of;   /* seconds: all that was written to its inputs before is covered, */
-    uint64_t failed; /* but for so many of them */
+    uint64_t epoch; /* when the host first published, in nanoseconds */
+    /* When this manifest was made, in nanoseconds, or the previous version plus one if that is later: it
+       rises even if the clock is set back or the state is restored from a backup. */
+    uint64_t version;
+    char *catalog;   /* its path on the host */
+    int64_t as_of;   /* watermark in seconds: everything written to the inputs before is covered */
+    uint64_t failed; /* inputs that could not be read */
     struct piece *piece;
     size_t n, room;
     struct covered *input; /* those that changed today */
@@ -71,24 +72,39 @@ struct manifest {
 void manifest_free(struct manifest *m);
 struct piece *manifest_add(struct manifest *m); /* NULL: no memory */
 bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes);
-/* A secret of the hosts of a fleet, with which manifests are sealed, and by their sums the pieces. */
+/* A secret key of the fleet. The MAC of a manifest also covers its pieces, through their checksums. */
 struct seal {
     bool given;
     uint8_t key[TAMIS_KEY_LEN];
 };
 
-/* From a file of --seal, or none if there is no path. Complains. */
+/* From the file of --seal; without a path there is no seal. Complains. */
 bool seal_read(struct seal *seal, const char *path);
-/* As text, line by line; `own`: with what the host alone needs. False: no memory. */
+/* `own`: with what is not published. False: no memory. */
 bool manifest_write(const struct manifest *m, bool own, const struct seal *seal, struct bytes *out);
-/* From others: every line is one that a host would write, and the seal is right if one is given, or nothing is
-   taken. */
+/* False if a line is not as manifest_write makes it, or a seal is given and does not match. */
 bool manifest_read(struct manifest *m, const void *data, size_t len, bool own,
                    const struct seal *seal);
 
+/* ---- text: lines of words ---- */
+
+void text_put(struct bytes *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A space and the text as one word, quoted as names of owners are; "-" for none. */
+void text_put_word(struct bytes *out, const char *text);
+
+/* A line that is being read. `bad`: a word is missing or is not what it should be. */
+struct line {
+    char *at; /* NULL: no more words */
+    bool bad;
+};
+char *line_word(struct line *l);
+uint64_t line_number(struct line *l, int base);
+int64_t line_whole(struct line *l); /* it may be negative */
+char *line_text(struct line *l);    /* as text_put_word wrote it, to be freed */
+
 /* ---- small things ---- */
 
-/* BLAKE2b, so that nobody finds other bytes with the same sum. */
+/* BLAKE2b: nobody can make other bytes with the same checksum. */
 void sum_of(const void *data, size_t len, uint64_t sum[2]);
 int64_t day_of(int64_t seconds);
 void day_write(int64_t day, char out[16]);        /* 2026-11-16 */
@@ -96,47 +112,48 @@ bool day_read(const char *text, int64_t *day);    /* false: no such day */
 void moment_write(int64_t seconds, char out[24]); /* 2026-11-16T11:30:00Z */
 /* The tag of a piece's segment. */
 int tag_write(char out[PIECE_TAG], const char *host, uint64_t epoch, const struct piece *piece);
-/* Whole files: false, with errno; after complaining. */
+/* Whole files. file_slurp fails with errno, file_put after complaining. */
 bool file_slurp(const char *path, struct bytes *out);
 bool file_put(const char *path, const void *data, size_t len);
+
 /* ---- publishing: fleet_publish.c, fleet_send.c, fleet_slots.c ---- */
 
 struct fleet_publishing {
     const char *url, *host;
-    const char *day;  /* the day it is counted to, if that is not today */
-    uint64_t keep;    /* days; 0: as long as the catalog has inputs that were read then */
-    int64_t now;      /* seconds, before the inputs are looked at */
-    const char *seal; /* the file of a key, or NULL */
+    const char *day;  /* to count it to, or NULL: today */
+    uint64_t keep;    /* days; 0: as long as inputs indexed then exist */
+    int64_t now;      /* in seconds, taken before the inputs are examined */
+    const char *seal; /* key file, or NULL */
 };
 
 struct publisher;
 
-/* What was published of a catalog so far. *all: nothing, or not all that it has, which its note tells: it
-   has to be read anew. NULL after complaining. */
+/* Loads what has been published of a catalog. *all: the catalog, which is identified by its note, has more than
+   that and must be read again. NULL after complaining. */
 struct publisher *publisher_open(const struct fleet_publishing *how, const char *catalog,
                                  const void *note, size_t note_len, bool *all);
-/* The key of hosts that publish there already, for a catalog that is read anew: catalogs with one key and the
-   same attributes are asked as one. False: there are none, or they cannot be reached. */
+/* The key of hosts that already publish there, for a new catalog: catalogs with the same key and attributes are
+   queried as one. False: there are none, or they cannot be reached. */
 bool publisher_key(const struct publisher *p, uint8_t key[TAMIS_KEY_LEN], tamis_hash *hash);
-/* Before segments are taken: the schema of the catalog as it will be. `anew`: all of it is read. */
+/* Call before publisher_take, with the schema of the new catalog. `anew`: all inputs are read again. */
 bool publisher_start(struct publisher *p, const tamis_schema *schema, const struct inputs *inputs,
                      bool anew);
-/* What a segment has, before it is put. Threads may call it together. */
+/* Adds the values of a segment, before it is put. Thread-safe. */
 tamis_error publisher_take(struct publisher *p, tamis_gather *gather, tamis_reason *reason);
-/* An entry of the catalog that is read in this run. */
+/* A catalog entry that is read in this run. */
 void publisher_covers(struct publisher *p, uint64_t id);
-/* What was taken is safe on the disk, before the catalog is committed with this note. Complains. */
+/* Saves the new piece; call before the catalog is committed with this note. Complains. */
 bool publisher_save(struct publisher *p, const void *note, size_t len);
-/* All that others do not have yet; `failed` inputs could not be read. Complains. */
+/* Sends what has not been sent; `failed` inputs could not be read. Complains. */
 bool publisher_send(struct publisher *p, const tamis_schema *schema, const struct inputs *inputs,
                     uint64_t failed);
 void publisher_close(struct publisher *p);
 
-/* Whole snapshots: 1, 0 if there is none, -1. */
+/* Fetches a whole snapshot: 1, 0 if there is none, -1 on failure. */
 int fleet_fetch(struct carrier *c, const char *owner, struct bytes *out);
-/* Slots of the host that the manifest does not name go. */
+/* Retires the slots of the host that the manifest does not name. */
 bool slots_forget(struct carrier *c, const struct manifest *m);
-/* The pieces of a host go, if the owner is one. False: c->error. */
+/* Retires the pieces of an owner, if it is a host. False: see c->error. */
 bool fleet_forget(struct carrier *c, const char *owner);
 
 /* ---- copies: fleet_copies.c, fleet_sync.c ---- */
@@ -144,23 +161,22 @@ bool fleet_forget(struct carrier *c, const char *owner);
 struct known_host {
     char name[HOST_MAX + 1];
     char *catalog;
-    uint64_t version; /* of the latest manifest that was seen */
+    uint64_t version; /* highest seen */
     int64_t as_of;
     uint64_t failed;
-    char *doubt; /* why it may have anything, or NULL */
-    bool hit;    /* by the question at hand */
-    bool listed; /* while copies are fetched: it is still there, or was forgotten */
+    char *doubt; /* the reason why it may have any record, or NULL */
+    bool hit;    /* it is a candidate for the current question */
+    bool listed; /* during a sync: still listed, or forgotten */
 };
 
 /*
- * A folder of copies, as it was at one moment:
+ * A folder of copies:
  *
- *     status        the hosts, and the names of
- *     N.tamis       catalogs whose segments are pieces of all hosts with one schema and time zone; numbers
- *                   are never used again
+ *     status        the hosts, and which of the following files are in use
+ *     N.tamis       catalogs whose segments are the pieces of all hosts with the same schema and time zone
  *
- * Files are never changed: a new status names new ones. So a reader that finds none of its files removed
- * under its hands has seen one state.
+ * Files are never changed and numbers never reused: a new status names new files. So a reader that finds all
+ * files of a status has a consistent state.
  */
 struct copies {
     char folder[4096 - 64];
@@ -169,27 +185,29 @@ struct copies {
     size_t n_files, files_room;
     struct known_host *host; /* by name */
     size_t n, room;
-    struct seal seal; /* that manifests must have to be taken */
+    struct seal seal; /* that manifests must have */
 };
 
-bool is_address(const char *operand); /* and no folder */
-/* The folder for the copies of an address, unless one is given. Complains. */
+bool is_address(const char *operand); /* rather than a folder */
+/* Sets the folder, by default one in the cache for this address. Complains. */
 bool copies_folder(struct copies *c, const char *url, const char *folder);
 /* 1, 0: there are none; -1 after complaining. */
 int copies_read(struct copies *c);
-tamis_lock *copies_lock(const struct copies *c); /* of who changes it; NULL after complaining */
-bool copies_write(const struct copies *c);       /* complains */
+tamis_lock *
+copies_lock(const struct copies *c);       /* held while it is changed; NULL after complaining */
+bool copies_write(const struct copies *c); /* complains */
 void copies_path(const struct copies *c, uint64_t file, char out[4096]);
 struct known_host *copies_host(const struct copies *c, const char *name); /* NULL: none */
-struct known_host *copies_add(struct copies *c, const char *name);        /* NULL: no memory */
+const struct known_host *copies_oldest(const struct copies *c); /* by watermark; NULL: no hosts */
+struct known_host *copies_add(struct copies *c, const char *name); /* NULL: no memory */
 void copies_free(struct copies *c);
-/* What the tag of a segment says; false: it is none of a piece. */
+/* Parses the tag of a segment; false: it is not the tag of a piece. */
 bool tag_read(const void *tag, size_t len, char host[HOST_MAX + 1], uint64_t *epoch,
               struct piece *piece);
-/* Brings the folder up to date, and reads it. Complains. */
+/* Updates the folder and reads it. Complains. */
 bool copies_sync(struct copies *c, const char *url);
 bool copies_in(const char *folder); /* is it a folder of copies? */
-/* Hosts that will not come back: how many there were; -1 after complaining. */
+/* Removes these hosts: how many there were, -1 after complaining. */
 int copies_forget(const char *folder, char **host, size_t n);
 
 /* ---- asking: fleet_ask.c ---- */
@@ -198,9 +216,9 @@ struct fleet_question {
     char **words;
     size_t n;
     const char *since, *until;
-    const char *fields; /* to be printed: they must be known */
-    bool fresh;         /* what came after the watermarks counts too: every host is in doubt */
-    bool rates;         /* are to be known too, for which all bits are counted */
+    const char *fields; /* to print; they must be known */
+    bool fresh;         /* records after the watermarks count: all hosts are in doubt */
+    bool rates;         /* compute them too, which counts all bits */
 };
 
 /* A host and a day that may have such a record. */
@@ -216,14 +234,15 @@ struct answer {
     uint64_t pieces;          /* asked */
     struct note_field *known; /* fields that some host has */
     size_t n_known;
-    char *unseen;           /* one that was asked for and that no host is known to have, or NULL */
-    double host_day, fleet; /* rates: of a value for one host-day, of a combination for all */
+    char *unseen; /* a field in the question that no host is known to have, or NULL */
+    double host_day,
+        fleet; /* rates of false candidates: per value and host-day, per combination and fleet */
 };
 
-/* Asks; hosts are marked. Complains. */
+/* Also sets `hit` and `doubt` of the hosts. Complains. */
 bool fleet_ask(struct copies *c, const struct fleet_question *q, struct answer *a);
 void answer_free(struct answer *a);
-/* The address or folder that a verb was given, read, and up to date if it is an address. Complains. */
+/* Opens an address, which updates its copies, or a folder of copies. Complains. */
 bool fleet_open(struct copies *c, const char *operand, const char *folder, const char *seal);
 
 #endif

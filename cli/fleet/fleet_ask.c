@@ -1,7 +1,7 @@
 /*
- * Which hosts and days may have a record: the files of copies are catalogs, asked as find asks its own, with
- * the question read as find reads it. What the summaries have no keys for (words, regular expressions,
- * what is not indexed) rules nothing out, and then all hosts in the range of time are named.
+ * Which hosts and days may have a record: the copies are catalogs, and are queried as find queries its own.
+ * Conditions for which summaries have no keys (words, regular expressions, fields that are not indexed) rule
+ * nothing out: then all hosts in the time range are candidates.
  */
 #define _GNU_SOURCE
 #include "fleet.h"
@@ -13,7 +13,7 @@
 
 #include "logs/find_target.h"
 
-/* Files may go between the status and the look at them: then there is a new status. */
+/* If files are removed after the status was read, there is a new status. */
 #define TRIES 16
 
 static void targets_free(struct target *targets, size_t n)
@@ -23,7 +23,7 @@ static void targets_free(struct target *targets, size_t n)
     free(targets);
 }
 
-/* All files of the status, or NULL: *again, or it has complained. */
+/* Opens all files of the status. NULL: *again, or it has complained. */
 static struct target *targets_open(struct copies *c, bool *again)
 {
     struct target *targets = calloc(c->n_files + 1, sizeof *targets);
@@ -86,7 +86,7 @@ static bool name_candidate(struct copies *c, struct answer *a, const struct targ
         return true;
     if (piece.kind == PIECE_GAP) {
         if (!h->doubt)
-            h->doubt = strdup("the summaries of days past --keep are gone");
+            h->doubt = strdup("summaries older than --keep were dropped");
         return h->doubt;
     }
     h->hit = true;
@@ -147,13 +147,13 @@ static bool doubt_hosts(struct copies *c, const struct fleet_question *q, struct
         snprintf(why, sizeof why, "%llu of its inputs could not be read",
                  (unsigned long long)h->failed);
         if (!h->doubt && (h->failed || q->fresh))
-            good &= (h->doubt = strdup(h->failed ? why : "it may have more by now")) != NULL;
+            good &= (h->doubt = strdup(h->failed ? why : "it may have newer records")) != NULL;
         a->in_doubt += h->doubt != NULL && !h->hit;
     }
     return good;
 }
 
-/* The fields that any host has: each target knows all of them by now. */
+/* The fields that any host has, which each target knows since targets_join. */
 static bool note_known(struct answer *a, const struct target *targets, size_t n)
 {
     const struct fields *all = n ? &targets[0].fields : NULL;

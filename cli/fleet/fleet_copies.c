@@ -1,4 +1,4 @@
-/* The folder of copies: which hosts there are, and in which files their pieces. See fleet.h. */
+/* The folder of copies: its hosts and files. See fleet.h. */
 #define _GNU_SOURCE
 #include "fleet.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TITLE "tamis copies of a fleet 1\n"
+#define TITLE "tamis copies of a fleet 1"
 
 bool is_address(const char *operand)
 {
@@ -17,7 +17,7 @@ bool is_address(const char *operand)
     return strchr(operand, ':') && stat(operand, &st) != 0;
 }
 
-/* All folders of a path. */
+/* Like mkdir -p. */
 static bool make_folders(char *path)
 {
     for (char *at = path + 1; *at; at++) {
@@ -75,7 +75,7 @@ void copies_free(struct copies *c)
     c->n = c->room = c->n_files = c->files_room = 0;
 }
 
-/* The place of a name, or where it would be. */
+/* Where the name is, or would be inserted. */
 static size_t place_of(const struct copies *c, const char *name)
 {
     return SEARCH(i, c->n, strcmp(c->host[i].name, name) < 0);
@@ -85,6 +85,14 @@ struct known_host *copies_host(const struct copies *c, const char *name)
 {
     size_t at = place_of(c, name);
     return at < c->n && strcmp(c->host[at].name, name) == 0 ? &c->host[at] : NULL;
+}
+
+const struct known_host *copies_oldest(const struct copies *c)
+{
+    const struct known_host *oldest = c->n ? &c->host[0] : NULL;
+    for (size_t i = 1; i < c->n; i++)
+        oldest = c->host[i].as_of < oldest->as_of ? &c->host[i] : oldest;
+    return oldest;
 }
 
 struct known_host *copies_add(struct copies *c, const char *name)
@@ -113,103 +121,67 @@ bool tag_read(const void *tag, size_t len, char host[HOST_MAX + 1], uint64_t *ep
                &piece->day, kind) < 4 ||
         !host_valid(host))
         return false;
-    piece->kind = strcmp(kind, "gap") == 0 ? PIECE_GAP : PIECE_SEALED;
+    piece->kind = strcmp(kind, "gap") == 0 ? PIECE_GAP : PIECE_CLOSED;
     return tag_write(again, host, *epoch, piece) == (int)len && memcmp(again, text, len) == 0;
 }
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-/* Text as one word; "-" for none. */
-static bool put_word(FILE *file, const char *text)
-{
-    size_t room = text ? 3 * strlen(text) + 8 : 2;
-    char *quoted = malloc(room);
-    if (!quoted)
-        return false;
-    if (text)
-        carrier_quote(text, quoted, room);
-    fprintf(file, " %s", text ? quoted : "-");
-    free(quoted);
-    return true;
-}
-
 bool copies_write(const struct copies *c)
 {
     char path[4096];
-    char *text = NULL;
-    size_t len = 0;
-    FILE *file = open_memstream(&text, &len);
-    bool good = file;
-    if (good)
-        fprintf(file, TITLE "next %" PRIu64 "\n", c->next);
-    for (size_t i = 0; good && i < c->n_files; i++)
-        fprintf(file, "file %" PRIu64 "\n", c->file[i]);
-    for (size_t i = 0; good && i < c->n; i++) {
+    struct bytes text = {0};
+    text_put(&text, TITLE "\nnext %" PRIu64 "\n", c->next);
+    for (size_t i = 0; i < c->n_files; i++)
+        text_put(&text, "file %" PRIu64 "\n", c->file[i]);
+    for (size_t i = 0; i < c->n; i++) {
         const struct known_host *h = &c->host[i];
-        fprintf(file, "host %s %" PRIu64 " %" PRId64 " %" PRIu64, h->name, h->version, h->as_of,
-                h->failed);
-        good = put_word(file, h->catalog) && put_word(file, h->doubt);
-        fputc('\n', file);
+        text_put(&text, "host %s %" PRIu64 " %" PRId64 " %" PRIu64, h->name, h->version, h->as_of,
+                 h->failed);
+        text_put_word(&text, h->catalog);
+        text_put_word(&text, h->doubt);
+        text_put(&text, "\n");
     }
-    if (file)
-        fprintf(file, "end\n");
-    good = file && fclose(file) == 0 && good;
+    text_put(&text, "end\n");
     snprintf(path, sizeof path, "%s/status", c->folder);
-    if (!good)
-        no_memory(path);
-    good = good && file_put(path, text, len);
-    free(text);
+    bool good = (!text.failed || no_memory(c->folder)) && file_put(path, text.data, text.len);
+    free(text.data);
     return good;
 }
 
-static bool take_word(char *word, char **out)
+static bool read_line(struct copies *c, char *text)
 {
-    size_t len = strlen(word);
-    *out = NULL;
-    if (strcmp(word, "-") == 0)
-        return true;
-    *out = malloc(len + 2);
-    return *out && carrier_unquote(word, len, *out, len + 2);
-}
-
-static bool read_host(struct copies *c, char *line)
-{
-    char *word[6], *at = line;
-    for (size_t i = 0; i < COUNT(word); i++)
-        if (!(word[i] = strsep(&at, " ")))
+    struct line l = {text, false};
+    const char *what = line_word(&l);
+    if (strcmp(what, "next") == 0) {
+        c->next = line_number(&l, 10);
+    } else if (strcmp(what, "file") == 0) {
+        if (!room_for(&c->file, c->n_files, &c->files_room, sizeof *c->file))
             return false;
-    struct known_host *h = !at && host_valid(word[0]) ? copies_add(c, word[0]) : NULL;
-    if (!h)
+        c->file[c->n_files++] = line_number(&l, 10);
+    } else if (strcmp(what, "host") == 0) {
+        const char *name = line_word(&l);
+        struct known_host *h = host_valid(name) ? copies_add(c, name) : NULL;
+        if (!h)
+            return false;
+        h->version = line_number(&l, 10);
+        h->as_of = line_whole(&l);
+        h->failed = line_number(&l, 10);
+        h->catalog = line_text(&l);
+        h->doubt = line_text(&l);
+    } else {
         return false;
-    h->version = strtoull(word[1], NULL, 10);
-    h->as_of = strtoll(word[2], NULL, 10);
-    h->failed = strtoull(word[3], NULL, 10);
-    return take_word(word[4], &h->catalog) && take_word(word[5], &h->doubt);
+    }
+    return !l.bad && !l.at;
 }
 
 static bool read_status(struct copies *c, char *text)
 {
-    bool ended = false;
     char *line = strsep(&text, "\n");
-    if (!text || strncmp(line, TITLE, strlen(TITLE) - 1) != 0)
-        return false;
-    while ((line = strsep(&text, "\n")) != NULL && !ended) {
-        if (strncmp(line, "next ", 5) == 0) {
-            c->next = strtoull(line + 5, NULL, 10);
-        } else if (strncmp(line, "file ", 5) == 0) {
-            if (!room_for(&c->file, c->n_files, &c->files_room, sizeof *c->file))
-                return false;
-            c->file[c->n_files++] = strtoull(line + 5, NULL, 10);
-        } else if (strncmp(line, "host ", 5) == 0) {
-            if (!read_host(c, line + 5))
-                return false;
-        } else {
-            ended = strcmp(line, "end") == 0;
-            if (!ended)
-                return false;
-        }
-    }
-    return ended;
+    bool good = text && strcmp(line, TITLE) == 0;
+    while (good && (line = strsep(&text, "\n")) != NULL && strcmp(line, "end") != 0)
+        good = read_line(c, line);
+    return good && line;
 }
 
 int copies_read(struct copies *c)
@@ -258,7 +230,7 @@ tamis_lock *copies_lock(const struct copies *c)
     return lock;
 }
 
-/* Their pieces are left out when the files are next written. */
+/* The next sync leaves out their pieces. */
 int copies_forget(const char *folder, char **host, size_t n)
 {
     struct copies c = {0};

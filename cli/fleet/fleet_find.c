@@ -1,10 +1,10 @@
 /*
- * find --fleet: where says which hosts may have a record, and find runs on each of them, so many at a time,
- * by a command that the user gives (ssh {host}). What a host prints is held back until it is its turn:
- * the first that has something to say goes on until it ends, then the next.
+ * find --fleet: runs find on the hosts that may have a record, a limited number at a time, with a command that
+ * the user gives (ssh {host}). Output is printed host by host: the first host with output has its turn until
+ * it ends, and what the others print is held back.
  *
- * A host has answered if its answer has its first and its last line. Anything else, an unknown name, a lost
- * connection, a program that is not there, is a host that was not reached: it is told, and the status is 2.
+ * A host has answered if its answer has its first and its last line. In all other cases (unknown name, lost
+ * connection, no tamis on the host) it was not reached: this is reported, and the status is 2.
  */
 #define _GNU_SOURCE
 #include "fleet_question.h"
@@ -29,7 +29,7 @@
 #include "ui/stop.h"
 
 #define PARALLEL  8
-#define HELD_MOST ((size_t)8 << 20) /* bytes of a host that is not its turn: then it waits */
+#define HELD_MOST ((size_t)8 << 20) /* bytes held back per host; then it is not read from */
 #define TIMEOUT   (UINT64_C(120) * 1000000000)
 
 struct running {
@@ -37,14 +37,14 @@ struct running {
     pid_t pid;
     int out, err;
     struct bytes held, errors; /* not printed yet */
-    size_t unended; /* bytes of `held` that were searched for the end of the first line */
-    bool began;     /* its first line came */
-    bool headed;    /* with --fields: and its header */
-    bool quoted;    /* within quotes of CSV */
-    uint64_t heard; /* carrier_clock of the last byte */
-    bool late;      /* nothing came for too long */
-    bool foreign;   /* what came is no answer */
-    int status;     /* as its last line says; -1: there was none */
+    size_t unended;            /* bytes of `held` already searched for a line end */
+    bool began;                /* its first line has arrived */
+    bool headed;               /* with --fields: its header, too */
+    bool quoted;               /* within quotes of CSV */
+    uint64_t heard;            /* carrier_clock of the last byte */
+    bool late;                 /* nothing came for too long */
+    bool foreign;              /* the output is not an answer */
+    int status;                /* in its last line; -1: none yet */
 };
 
 struct asking {
@@ -63,9 +63,16 @@ struct asking {
     bool header_done, found, trouble, enough;
 };
 
+static void pipe_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
 /* ---- starting -------------------------------------------------------------------------------- */
 
-/* The command with the name of the host in its place. */
+/* The command for a host. */
 static char *command_of(const struct asking *a, const char *host)
 {
     struct bytes text = {0};
@@ -80,7 +87,7 @@ static char *command_of(const struct asking *a, const char *host)
     return text.failed ? free(text.data), NULL : (char *)text.data;
 }
 
-/* The question of this host, to be read from the start. -1 after complaining. */
+/* A file with the question for a host, at its start. -1 after complaining. */
 static int question_file(const struct asking *a, const struct known_host *host)
 {
     struct bytes text = {0};
@@ -97,45 +104,43 @@ static int question_file(const struct asking *a, const struct known_host *host)
     return made ? fd : -1;
 }
 
-static void child(const char *command, int question, const int out[2], const int err[2])
+static void child(const char *command, int question, int out, int err)
 {
     setpgid(0, 0);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
     signal(SIGPIPE, SIG_DFL);
-    if (dup2(question, STDIN_FILENO) >= 0 && dup2(out[1], STDOUT_FILENO) >= 0 &&
-        dup2(err[1], STDERR_FILENO) >= 0)
+    if (dup2(question, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+        dup2(err, STDERR_FILENO) >= 0)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
     _exit(127);
 }
 
 static bool start(struct asking *a, const struct known_host *host)
 {
-    int out[2] = {-1, -1}, err[2] = {-1, -1};
+    int pipes[2][2] = {{-1, -1}, {-1, -1}}; /* of its output and its errors */
     char *command = command_of(a, host->name);
     int question = command ? question_file(a, host) : -1;
-    bool good = question >= 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0;
+    bool good = question >= 0 && pipe2(pipes[0], O_CLOEXEC) == 0 && pipe2(pipes[1], O_CLOEXEC) == 0;
     pid_t pid = good ? fork() : -1;
     if (pid == 0)
-        child(command, question, out, err);
+        child(command, question, pipes[0][1], pipes[1][1]);
     if (question >= 0 && pid < 0)
         complain("%s: %s: give a smaller --parallel", strerror(errno), host->name);
-    for (size_t i = 0; i < 2; i++)
-        if (out[i] >= 0 && (i == 1 || pid < 0))
-            close(out[i]);
-    for (size_t i = 0; i < 2; i++)
-        if (err[i] >= 0 && (i == 1 || pid < 0))
-            close(err[i]);
-    if (question >= 0)
-        close(question);
+    for (size_t i = 0; i < 2; i++) {
+        pipe_close(&pipes[i][1]);
+        if (pid < 0)
+            pipe_close(&pipes[i][0]);
+    }
+    pipe_close(&question);
     free(command);
     if (pid < 0)
         return false;
-    setpgid(pid, pid); /* whoever is first */
+    setpgid(pid, pid); /* here and in the child: either may run first */
     a->running[a->n_running++] = (struct running){.host = host,
                                                   .pid = pid,
-                                                  .out = out[0],
-                                                  .err = err[0],
+                                                  .out = pipes[0][0],
+                                                  .err = pipes[1][0],
                                                   .heard = carrier_clock(),
                                                   .status = -1};
     return true;
@@ -143,7 +148,7 @@ static bool start(struct asking *a, const struct known_host *host)
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* A line of JSON of --count-by: a number and a value. */
+/* A JSON line of --count-by: a count and a value. */
 static bool tally_line(struct asking *a, const uint8_t *line, size_t len)
 {
     static const char *const names[] = {"count", "value"};
@@ -164,10 +169,10 @@ static bool tally_line(struct asking *a, const uint8_t *line, size_t len)
     return good;
 }
 
-/* The host before what it printed. */
+/* Prints a line after the name of its host, or adds it to the counts. */
 static void print_line(struct asking *a, struct running *r, const uint8_t *line, size_t len)
 {
-    bool row = !r->quoted; /* else it goes on with a cell */
+    bool row = !r->quoted; /* else the line continues a cell */
     for (size_t i = 0; a->q->fields && !a->q->json && i < len; i++)
         r->quoted ^= line[i] == '"';
     if (a->q->count) {
@@ -202,14 +207,7 @@ static void bytes_cut(struct bytes *b, size_t n)
         memmove(b->data, b->data + n, b->len);
 }
 
-static void pipe_close(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
-/* Is this the first line of an answer? Output of another program, which may never end, is dropped. */
+/* Is this the first line of an answer? If not, the program is killed: its output may be endless. */
 static bool begin(struct running *r, const uint8_t *line, size_t len)
 {
     r->began = len == strlen(ANSWER_FIRST) && memcmp(line, ANSWER_FIRST, len) == 0;
@@ -274,7 +272,7 @@ static const char *why_not(const struct running *r)
                         : "no answer from the command";
 }
 
-/* What became of a host, whose pipes are closed. */
+/* Ends a host whose pipes are closed. */
 static void finish(struct asking *a, struct running *r)
 {
     if (a->turn == NULL || a->turn == r) {
@@ -282,7 +280,7 @@ static void finish(struct asking *a, struct running *r)
         a->turn = NULL;
     }
     print_errors(r, true);
-    kill(-r->pid, SIGKILL); /* what it left behind */
+    kill(-r->pid, SIGKILL); /* processes it left behind */
     while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR)
         ;
     if (r->status < 0 && !a->enough && !stop_signal) {
@@ -316,7 +314,7 @@ static void stop(struct running *r)
     pipe_close(&r->err);
 }
 
-/* Prints what may be printed; hosts that have ended and whose turn it is, or can be, go. */
+/* Prints what can be printed, and removes hosts that have ended and have nothing left to print. */
 static void settle(struct asking *a)
 {
     for (size_t i = 0; i < a->n_running;) {
@@ -337,7 +335,7 @@ static void settle(struct asking *a)
         a->turn = turn == SIZE_MAX || turn == i ? NULL
                   : turn == a->n_running        ? &a->running[i]
                                                 : &a->running[turn];
-        i = 0; /* the turn may be another's now */
+        i = 0; /* another one may have the turn now */
     }
 }
 
@@ -352,7 +350,7 @@ static void wait_some(struct asking *a)
         fds[2 * i] = (struct pollfd){.fd = full ? -1 : r->out, .events = POLLIN};
         fds[2 * i + 1] = (struct pollfd){.fd = r->err, .events = POLLIN};
     }
-    uint64_t now = carrier_clock(); /* what came up to then is read before a host is late */
+    uint64_t now = carrier_clock(); /* output that arrived by then is read before a host is late */
     poll(fds, 2 * a->n_running, 200);
     for (size_t i = 0; i < a->n_running; i++) {
         struct running *r = &a->running[i];
@@ -361,7 +359,7 @@ static void wait_some(struct asking *a)
         if (fds[2 * i + 1].fd >= 0 && fds[2 * i + 1].revents)
             take(&r->err, &r->errors, r);
         if (r->held.len > HELD_MOST && a->turn != r)
-            r->heard = now; /* it is not read from until its turn */
+            r->heard = now; /* it is not read from */
         bool open = r->out >= 0 || r->err >= 0;
         r->late |= open && now > r->heard && now - r->heard > a->timeout;
         if (a->enough || stop_signal || r->late)
@@ -404,7 +402,7 @@ static bool choose_hosts(struct asking *a)
             a->todo[a->n_todo++] = h;
             continue;
         }
-        remark("not reached: %s: where its catalog is was never told", h->name);
+        remark("not reached: %s: the path of its catalog is not known", h->name);
         a->trouble = true;
     }
     return a->todo;
@@ -423,7 +421,7 @@ static void tell_counts(struct asking *a)
     }
 }
 
-/* What hosts are to print: of counts, what can be added up. */
+/* Hosts print counts in a form that can be added up. */
 static int ask_hosts(struct asking *a)
 {
     struct travelling *q = a->q;
@@ -448,10 +446,8 @@ static int ask_hosts(struct asking *a)
             "no input has an attribute '%s': --fleet %s: check the name, or put text in "
             "double quotes",
             a->answer.unseen, a->f->address);
-    int64_t as_of = a->copies.n ? a->copies.host[0].as_of : 0;
-    for (size_t i = 0; i < a->copies.n; i++)
-        as_of = a->copies.host[i].as_of < as_of ? a->copies.host[i].as_of : as_of;
-    moment_write(as_of, moment);
+    const struct known_host *oldest = copies_oldest(&a->copies);
+    moment_write(oldest ? oldest->as_of : 0, moment);
     if (status == NONE)
         remark("none as of %s", moment);
     return status;

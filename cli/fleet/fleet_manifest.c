@@ -1,5 +1,5 @@
 /*
- * What a host has published, as text:
+ * Manifests: what a host has published, as text.
  *
  *     tamis fleet 1
  *     host NAME EPOCH VERSION AS-OF FAILED
@@ -9,9 +9,9 @@
  *     end SUM SUM
  *     seal MAC
  *
- * Paths are quoted as names of owners are. The sums at the end are those of all before them: a manifest is
- * whole or it is none. Whoever can write to the carrier can write one, so every number is checked. A fleet that
- * has a secret seals them: then nobody else can.
+ * Paths are quoted like names of owners. The sums in the `end` line are those of all lines before it.
+ * Manifests may be forged by anyone who can write to the carrier, so every number is checked; the seal is
+ * for fleets that have a secret key.
  */
 #define _GNU_SOURCE
 #include "fleet.h"
@@ -36,7 +36,7 @@
 #include "sets/set_file.h"
 
 #define TITLE     "tamis fleet 1\n"
-#define PIECE_MAX 8192 /* of a host: 22 years of days */
+#define PIECE_MAX 8192 /* per host: 22 years of days */
 
 bool host_valid(const char *name)
 {
@@ -68,7 +68,7 @@ bool seal_read(struct seal *seal, const char *path)
     return !path || store_read_key(path, seal->key);
 }
 
-/* The line under a text. The key is not used as it is: it may have other uses. */
+/* The seal of a text. The MAC key is derived, because the fleet's key may have other uses. */
 static void seal_line(const struct seal *seal, const void *text, size_t len, char out[SEAL_LEN + 1])
 {
     static const char purpose[] = "tamis fleet";
@@ -81,7 +81,7 @@ static void seal_line(const struct seal *seal, const void *text, size_t len, cha
     snprintf(out, SEAL_LEN + 1, "seal %s\n", sodium_bin2hex(hex, sizeof hex, mac, sizeof mac));
 }
 
-/* The text without its seal; false: it is not the one that is asked for. */
+/* Takes the seal off a text; false: a seal is required and does not match. */
 static bool unseal(const struct seal *seal, const char *text, size_t *len)
 {
     char line[SEAL_LEN + 1];
@@ -196,7 +196,7 @@ bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes)
     return m->input[m->n_inputs++].path != NULL;
 }
 
-__attribute__((format(printf, 2, 3))) static void put(struct bytes *out, const char *format, ...)
+void text_put(struct bytes *out, const char *format, ...)
 {
     char line[1024];
     va_list args;
@@ -206,15 +206,18 @@ __attribute__((format(printf, 2, 3))) static void put(struct bytes *out, const c
     bytes_put(out, line, len < 0 ? 0 : (size_t)len < sizeof line ? (size_t)len : sizeof line - 1);
 }
 
-static void put_path(struct bytes *out, const char *path)
+void text_put_word(struct bytes *out, const char *text)
 {
-    size_t room = 3 * strlen(path) + 8;
+    size_t room = text ? 3 * strlen(text) + 8 : 8;
     char *quoted = malloc(room);
-    if (quoted)
-        carrier_quote(path, quoted, room);
     out->failed |= !quoted;
-    bytes_put(out, quoted ? quoted : "", quoted ? strlen(quoted) : 0);
-    bytes_put(out, "\n", 1);
+    if (quoted) {
+        snprintf(quoted, room, "-");
+        if (text)
+            carrier_quote(text, quoted, room);
+        bytes_put(out, " ", 1);
+        bytes_put(out, quoted, strlen(quoted));
+    }
     free(quoted);
 }
 
@@ -223,28 +226,31 @@ bool manifest_write(const struct manifest *m, bool own, const struct seal *seal,
     char line[SEAL_LEN + 1];
     uint64_t sum[2];
     out->len = 0;
-    put(out, TITLE "host %s %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu64 "\ncatalog ", m->host,
-        m->epoch, m->version, m->as_of, m->failed);
-    put_path(out, m->catalog);
+    text_put(out, TITLE "host %s %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRIu64 "\ncatalog", m->host,
+             m->epoch, m->version, m->as_of, m->failed);
+    text_put_word(out, m->catalog);
+    text_put(out, "\n");
     for (size_t i = 0; i < m->n; i++) {
         const struct piece *p = &m->piece[i];
         if (p->gone && !own)
             continue;
-        put(out,
-            "piece %" PRIu32 " %" PRIu64 " %d %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIx64
-            " %" PRIx64,
-            p->slot, p->serial, (int)p->kind, p->day, p->bytes, p->records, p->sum[0], p->sum[1]);
+        text_put(out,
+                 "piece %" PRIu32 " %" PRIu64 " %d %" PRId64 " %" PRIu64 " %" PRIu64 " %" PRIx64
+                 " %" PRIx64,
+                 p->slot, p->serial, (int)p->kind, p->day, p->bytes, p->records, p->sum[0],
+                 p->sum[1]);
         if (own)
-            put(out, " %d %d %" PRIu64 " %" PRIu64 " %" PRIu64, p->sent, p->gone, p->weight,
-                p->first, p->last);
-        put(out, "\n");
+            text_put(out, " %d %d %" PRIu64 " %" PRIu64 " %" PRIu64, p->sent, p->gone, p->weight,
+                     p->first, p->last);
+        text_put(out, "\n");
     }
     for (size_t i = 0; i < m->n_inputs; i++) {
-        put(out, "input %" PRIu64 " ", m->input[i].bytes);
-        put_path(out, m->input[i].path);
+        text_put(out, "input %" PRIu64, m->input[i].bytes);
+        text_put_word(out, m->input[i].path);
+        text_put(out, "\n");
     }
     sum_of(out->data, out->len, sum);
-    put(out, "end %" PRIx64 " %" PRIx64 "\n", sum[0], sum[1]);
+    text_put(out, "end %" PRIx64 " %" PRIx64 "\n", sum[0], sum[1]);
     if (seal && seal->given && !out->failed) {
         seal_line(seal, out->data, out->len, line);
         bytes_put(out, line, SEAL_LEN);
@@ -254,13 +260,7 @@ bool manifest_write(const struct manifest *m, bool own, const struct seal *seal,
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* A line with its words one after the other. */
-struct line {
-    char *at;
-    bool bad;
-};
-
-static char *word(struct line *l)
+char *line_word(struct line *l)
 {
     char *start = l->at;
     l->bad |= !start || *start == 0;
@@ -273,51 +273,52 @@ static char *word(struct line *l)
     return start;
 }
 
-static uint64_t number(struct line *l, int base)
+uint64_t line_number(struct line *l, int base)
 {
-    char *text = word(l), *end;
+    char *text = line_word(l), *end;
     errno = 0;
     uint64_t value = strtoull(text, &end, base);
     l->bad |= !isxdigit((unsigned char)*text) || *end || errno;
     return value;
 }
 
-static int64_t whole(struct line *l)
+int64_t line_whole(struct line *l)
 {
-    char *text = word(l), *end;
+    char *text = line_word(l), *end;
     errno = 0;
     int64_t value = strtoll(text, &end, 10);
     l->bad |= isspace((unsigned char)*text) || end == text || *end || errno;
     return value;
 }
 
-static char *path(struct line *l)
+char *line_text(struct line *l)
 {
-    const char *text = word(l);
+    const char *text = line_word(l);
     size_t len = strlen(text);
-    char *out = malloc(len + 2);
-    l->bad |= !out || !carrier_unquote(text, len, out, len + 2);
+    bool none = strcmp(text, "-") == 0;
+    char *out = none ? NULL : malloc(len + 2);
+    l->bad |= !none && (!out || !carrier_unquote(text, len, out, len + 2));
     return out;
 }
 
 static bool read_piece(struct manifest *m, struct line *l, bool own)
 {
     struct piece p = {0};
-    p.slot = (uint32_t)number(l, 10);
-    p.serial = number(l, 10);
-    uint64_t kind = number(l, 10);
+    p.slot = (uint32_t)line_number(l, 10);
+    p.serial = line_number(l, 10);
+    uint64_t kind = line_number(l, 10);
     p.kind = (enum piece_kind)kind;
-    p.day = whole(l);
-    p.bytes = number(l, 10);
-    p.records = number(l, 10);
-    p.sum[0] = number(l, 16);
-    p.sum[1] = number(l, 16);
+    p.day = line_whole(l);
+    p.bytes = line_number(l, 10);
+    p.records = line_number(l, 10);
+    p.sum[0] = line_number(l, 16);
+    p.sum[1] = line_number(l, 16);
     if (own) {
-        p.sent = number(l, 10) == 1;
-        p.gone = number(l, 10) == 1;
-        p.weight = number(l, 10);
-        p.first = number(l, 10);
-        p.last = number(l, 10);
+        p.sent = line_number(l, 10) == 1;
+        p.gone = line_number(l, 10) == 1;
+        p.weight = line_number(l, 10);
+        p.first = line_number(l, 10);
+        p.last = line_number(l, 10);
     }
     bool good =
         !l->bad && !l->at && kind <= PIECE_GAP && m->n < PIECE_MAX && p.day >= 0 && p.day < 4000000;
@@ -332,24 +333,24 @@ static bool read_piece(struct manifest *m, struct line *l, bool own)
 static bool read_line(struct manifest *m, char *text, bool own)
 {
     struct line l = {text, false};
-    const char *what = word(&l);
+    const char *what = line_word(&l);
     if (strcmp(what, "host") == 0 && !m->host[0]) {
-        const char *name = word(&l);
+        const char *name = line_word(&l);
         if (!host_valid(name))
             return false;
         memcpy(m->host, name, strlen(name) + 1);
-        m->epoch = number(&l, 10);
-        m->version = number(&l, 10);
-        m->as_of = whole(&l);
-        m->failed = number(&l, 10);
+        m->epoch = line_number(&l, 10);
+        m->version = line_number(&l, 10);
+        m->as_of = line_whole(&l);
+        m->failed = line_number(&l, 10);
     } else if (strcmp(what, "catalog") == 0 && !m->catalog) {
-        m->catalog = path(&l);
+        m->catalog = line_text(&l);
     } else if (strcmp(what, "piece") == 0) {
         return read_piece(m, &l, own);
     } else if (strcmp(what, "input") == 0) {
-        uint64_t bytes = number(&l, 10);
-        char *name = path(&l);
-        bool kept = !l.bad && manifest_cover(m, name, bytes);
+        uint64_t bytes = line_number(&l, 10);
+        char *name = line_text(&l);
+        bool kept = !l.bad && name && manifest_cover(m, name, bytes);
         free(name);
         return kept && !l.at;
     } else {
@@ -358,7 +359,7 @@ static bool read_line(struct manifest *m, char *text, bool own)
     return !l.bad && !l.at;
 }
 
-/* The end is there, and says what all before it adds up to. Its length, or 0. */
+/* The length of all lines before a correct `end`, or 0. */
 static size_t end_of(const char *text, size_t len)
 {
     uint64_t sum[2];
@@ -385,7 +386,7 @@ bool manifest_read(struct manifest *m, const void *data, size_t len, bool own,
     bool good = copy;
     for (char *at = copy + title, *next; good && *at; at = next) {
         next = strchr(at, '\n');
-        *next++ = 0; /* the end is behind one */
+        *next++ = 0; /* the text ends with a line end */
         good = read_line(m, at, own);
     }
     free(copy);

@@ -1,16 +1,16 @@
 /*
- * index --publish: what an update read becomes a piece, and the pieces that others do not have are sent. In
- * the folder CATALOG.fleet beside the catalog are
+ * index --publish: the values read by an update become a piece, and pieces that have not been sent are sent.
+ * The folder CATALOG.fleet beside the catalog contains
  *
- *     state          the manifest as it is, and what of it was sent where
+ *     state          the manifest, and which pieces were sent to which address
  *     SLOT.tamis     the pieces
- *     SLOT.digests   of today's: what they are made of, so that several can become one
+ *     SLOT.digests   the digests of live pieces, for merging
  *
- * A piece is on the disk before the catalog knows its records, and the manifest goes out after that. So
- * whatever is killed when, summaries cover at least what the catalog has: what was saved and not committed
- * is read again, and what was committed and not sent goes with the next update. `state` names the catalog
- * by a sum of its note, as it was and as it is to be; a catalog that was updated without it has another
- * one, and is read anew.
+ * A piece is saved before the catalog is committed, and the manifest is sent after that. So summaries cover at
+ * least what the catalog has, whenever the process is killed: what was saved and not committed is read again,
+ * and what was committed and not sent is sent by the next update. `state` identifies the catalog by the
+ * checksum of its note, before and after the update. If neither matches, the catalog was updated without
+ * --publish, and everything is read again.
  */
 #define _GNU_SOURCE
 #include "fleet_publisher.h"
@@ -25,8 +25,8 @@
 
 #include "base/base.h"
 
-/* A host-day is wrong about one value of an attribute in a thousand; about a combination of values that
-   it has, but never together, so seldom that 75,000 host-days are wrong once in a hundred questions. */
+/* False candidates: per host-day, one in a thousand for a value; for a combination of values that occur, but never
+   together, 1 % over 75,000 host-days. */
 #define SUMMARY_FPP      0.001
 #define SUMMARY_SEGMENTS 6554 /* 0.875 * 0.001 / 6554 for each: see catalog_share */
 
@@ -61,7 +61,7 @@ bool publisher_state(const struct publisher *p)
     return good;
 }
 
-/* 1, 0: there is none that can be used; -1 after complaining. */
+/* 1, 0 if there is none or it is damaged, -1 after complaining. */
 static int state_read(struct publisher *p)
 {
     char path[4096], first[160] = {0};
@@ -82,14 +82,14 @@ static int state_read(struct publisher *p)
                 manifest_read(&p->m, text.data + len, text.len - len, true, NULL);
     free(text.data);
     if (!good)
-        remark("damaged: %s: everything is read and published anew", path);
+        remark("damaged: %s: reading and publishing everything again", path);
     return good;
 }
 
-/* A life of its own: whoever published under this name before is to stop. */
+/* A new epoch: any other host that publishes under this name will stop. */
 static bool begin_anew(struct publisher *p, const char *catalog)
 {
-    char *full = realpath(catalog, NULL); /* it need not exist yet */
+    char *full = realpath(catalog, NULL); /* fails if it does not exist yet */
     if (!full && catalog[0] != '/') {
         char here[4096];
         if (!getcwd(here, sizeof here) || asprintf(&full, "%s/%s", here, catalog) < 0)
@@ -161,7 +161,7 @@ static void note_neighbour(void *context, const char *owner, bool forgotten)
         memcpy(found->name[found->n++], owner, strlen(owner) + 1);
 }
 
-/* Of the first piece of a host. */
+/* The key of the first piece of a host. */
 static bool key_of(const struct publisher *p, struct carrier *c, const char *host,
                    uint8_t key[TAMIS_KEY_LEN], tamis_hash *hash)
 {
@@ -203,7 +203,7 @@ bool publisher_key(const struct publisher *p, uint8_t key[TAMIS_KEY_LEN], tamis_
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* The lowest that nothing has, not even what others still see. */
+/* The lowest slot that neither this nor the published manifest uses. */
 static uint32_t free_slot(const struct publisher *p)
 {
     for (uint32_t slot = 1;; slot++) {
@@ -269,7 +269,7 @@ bool making_end(struct publisher *p, struct making *m)
                         ? tamis_gather_encode(m->gather, write_digests, &digests)
                         : TAMIS_OK;
     if (e == TAMIS_EIO)
-        return false; /* which was told */
+        return false; /* already reported */
     int len = tag_write(tag, p->m.host, p->m.epoch, piece);
     if (e == TAMIS_OK)
         e = tamis_catalog_put(m->writer, m->gather, tag, (size_t)len, &reason);
@@ -311,7 +311,8 @@ bool publisher_note(struct publisher *p, const struct inputs *inputs)
     enum read_format format = inputs->dialect.format;
     for (size_t i = 0; i < inputs->n; i++)
         if (!inputs->entry[i].passed && read_names_fields(inputs->entry[i].format))
-            format = inputs->entry[i].format; /* records may have fields that nobody saw */
+            format = inputs->entry[i]
+                         .format; /* records may have fields that the index run did not see */
     const struct inputs slim = {
         .dialect = {.format = format, .time = inputs->dialect.time, .zone = inputs->dialect.zone},
         .segment = 1,
@@ -320,7 +321,7 @@ bool publisher_note(struct publisher *p, const struct inputs *inputs)
     return inputs_encode(&slim, &p->note) || no_memory(p->folder);
 }
 
-/* Those before it that are no larger become part of it, newest first. */
+/* Merges earlier live pieces that are no larger into it, newest first. */
 static void absorb(struct publisher *p, struct making *m)
 {
     for (size_t i = p->m.n; i-- > 0;) {
@@ -352,12 +353,12 @@ void publisher_covers(struct publisher *p, uint64_t id)
     piece_cover(&p->fresh.piece, id, id);
 }
 
-/* What is too much for one piece is one already, and not united with others. */
+/* A piece that is too large to merge is closed at once. */
 static tamis_error fresh_full(struct publisher *p)
 {
     struct making full = p->fresh;
     uint64_t first = full.piece.first, last = full.piece.last;
-    full.piece.kind = PIECE_SEALED;
+    full.piece.kind = PIECE_CLOSED;
     bool good = making_end(p, &full);
     making_free(&full);
     p->fresh = (struct making){0};

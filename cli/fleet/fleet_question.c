@@ -1,4 +1,4 @@
-/* Questions as they travel. See fleet_question.h. */
+/* Questions as JSON: written and parsed. See fleet_question.h. */
 #define _GNU_SOURCE
 #include "fleet_question.h"
 
@@ -30,7 +30,7 @@ static bool put_member(const char *key, const char *text)
     return true;
 }
 
-/* The place of "=@FILE" in a word; NULL: it names no file. */
+/* Where "=@FILE" starts in a word; NULL: it names no file. */
 static char *list_of(char *word)
 {
     char *at = strstr(word, "=@");
@@ -164,7 +164,7 @@ static void *adopt(struct travelling *q, void *memory)
     return owned_adopt(&q->own, memory) ? memory : NULL;
 }
 
-/* A text of its own; NULL: it has a zero byte, or there is no memory. */
+/* A copy of a value; NULL: it contains a zero byte, or no memory. */
 static char *text_of(struct travelling *q, const struct value *v)
 {
     return v->len && memchr(v->data, 0, v->len)
@@ -185,7 +185,7 @@ static bool is_true(const struct value *v)
     return v->state == VALUE_PRESENT && v->len == 4 && memcmp(v->data, "true", 4) == 0;
 }
 
-/* The lines of list `number`, in a file without a name; its path, or NULL. */
+/* Writes list `number` to an anonymous file; its path, or NULL. */
 static char *open_list(struct travelling *q, const struct value *v, size_t number)
 {
     size_t at = 0;
@@ -203,10 +203,10 @@ static char *open_list(struct travelling *q, const struct value *v, size_t numbe
                 asprintf(&path, "/proc/self/fd/%d", fd) >= 0 && adopt(q, path);
     if (!good && fd >= 0)
         close(fd);
-    return good ? path : NULL; /* the file is open as long as the program runs */
+    return good ? path : NULL; /* open until the process ends */
 }
 
-/* A word as find reads it: a list by the name of its file. */
+/* A word as find expects it: lists are named by file. */
 static char *word_of(struct travelling *q, const struct value *v, const struct value *lists)
 {
     char *word = text_of(q, v), *list = word ? list_of(word) : NULL, *end, *whole = NULL;

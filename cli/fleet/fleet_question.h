@@ -1,17 +1,16 @@
 /*
- * A question on its way to a host: one JSON object on the standard input of `tamis find --question -`,
- * never words of a remote command line.
+ * A question sent to a host: one JSON object on the standard input of `tamis find --question -`, never part of a
+ * remote command line.
  *
  *     {"tamis_question": 1, "catalog": "/var/log/web.tamis", "words": ["ip=10.1.2.3", "user=@0"],
  *      "lists": ["", "ann", "bob"], "since": "2h", "count": "true", "known": ["ip", "user"], ...}
  *
- * The lines of a=@FILE travel with it: =@0 stands for the first list, and an empty string in "lists" starts
- * the next one. A host opens no file that a question names but the catalog, and not even that if it is given
- * one of its own. "known" and "types" are the fields that any host has: one that is not among those of this
- * host is missing in its records.
+ * The lines of a=@FILE are sent along: =@0 means the first list, and an empty string in "lists" starts the next
+ * one. A host opens no file that a question names except the catalog, and not even that if its command line
+ * names one. "known" and "types" are the fields that any host has: those that this host does not have are
+ * missing in its records.
  *
- * The answer is "tamis answer 1", then what find prints, then "tamis end STATUS": one that was cut off is
- * noticed.
+ * The answer is "tamis answer 1", the output of find, and "tamis end STATUS", which shows that it is complete.
  */
 #ifndef TAMIS_FLEET_QUESTION_H
 #define TAMIS_FLEET_QUESTION_H
@@ -33,11 +32,11 @@ struct travelling {
     struct owned own;
 };
 
-/* As JSON. The object of travelling_write, for which lists are read, is the same for all hosts; without its
-   bracket it follows what travelling_begin writes for one of them. False after complaining. */
+/* As JSON, in two parts: the one that differs between hosts, and an object with the rest, which follows it without its
+   bracket. False after complaining. */
 bool travelling_begin(const char *catalog, struct bytes *out);
 bool travelling_write(const struct travelling *q, struct bytes *out);
-/* From a file descriptor, by others. False after complaining. */
+/* Reads an untrusted question. False after complaining. */
 bool travelling_read(struct travelling *q, int fd);
 void travelling_free(struct travelling *q);
 
@@ -49,7 +48,7 @@ struct fleet_find {
     uint64_t timeout; /* nanoseconds of silence; 0: the default */
 };
 
-/* find --fleet: the exit status. */
+/* Returns the exit status. */
 int fleet_find(const struct fleet_find *f, struct travelling *q);
 
 #endif

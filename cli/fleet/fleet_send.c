@@ -1,6 +1,6 @@
 /*
- * What becomes of pieces: those of a day that is over are united and sealed, those whose inputs are gone or
- * that are past --keep go, and what others do not have is sent, the manifest last. See fleet_publish.c.
+ * Pieces after they were made: those of past days are merged and closed, those without inputs or older than
+ * --keep are dropped, and the rest is sent, the manifest last. See fleet_publish.c.
  */
 #define _GNU_SOURCE
 #include "fleet_publisher.h"
@@ -14,52 +14,53 @@
 
 #include "base/base.h"
 
-#define PART_BYTES ((size_t)8 << 20) /* of a piece, in one message */
+#define PART_BYTES ((size_t)8 << 20) /* of a piece, per message */
 
 /* ---- days that are over ---------------------------------------------------------------------- */
 
-/* The live pieces of a day become one, if their digests are there and fit in memory. */
-static bool seal_day(struct publisher *p, const tamis_schema *schema, int64_t day)
+static bool is_live(const struct piece *piece, int64_t day)
 {
-    struct making m;
+    return !piece->gone && piece->kind == PIECE_LIVE && piece->day == day;
+}
+
+/* Merges the live pieces of a day, if their digests exist and fit in memory. */
+static bool close_day(struct publisher *p, const tamis_schema *schema, int64_t day)
+{
+    struct making m = {0};
     uint64_t weight = 0;
     size_t n = 0, known = p->m.n;
     for (size_t i = 0; i < known; i++) {
-        const struct piece *piece = &p->m.piece[i];
-        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
-            continue;
-        weight += piece->weight;
-        n++;
+        bool live = is_live(&p->m.piece[i], day);
+        weight += live ? p->m.piece[i].weight : 0;
+        n += live;
     }
     bool unite = n > 1 && weight <= DIGESTS_MOST;
-    if (unite && !making_begin(p, &m, schema, PIECE_SEALED, day))
-        return making_free(&m), false;
-    for (size_t i = 0; unite && i < known; i++) {
+    bool good = !unite || making_begin(p, &m, schema, PIECE_CLOSED, day);
+    for (size_t i = 0; good && unite && i < known; i++) {
         const struct piece *piece = &p->m.piece[i];
-        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
+        if (!is_live(piece, day))
             continue;
         unite = piece_take_up(p, piece, m.gather);
         piece_cover(&m.piece, piece->first, piece->last);
     }
-    bool good = !unite || making_end(p, &m);
-    if (n > 1 && weight <= DIGESTS_MOST)
-        making_free(&m);
+    good = good && (!unite || making_end(p, &m));
+    making_free(&m);
     for (size_t i = 0; good && i < known; i++) {
         struct piece *piece = &p->m.piece[i];
-        if (piece->gone || piece->kind != PIECE_LIVE || piece->day != day)
-            continue;
-        piece->gone = unite;
-        piece->kind = unite ? piece->kind : PIECE_SEALED;
+        if (is_live(piece, day)) {
+            piece->gone = unite;
+            piece->kind = unite ? piece->kind : PIECE_CLOSED;
+        }
     }
     return good;
 }
 
-static bool seal(struct publisher *p, const tamis_schema *schema)
+static bool close_days(struct publisher *p, const tamis_schema *schema)
 {
     for (size_t i = 0; i < p->m.n; i++) {
         const struct piece *piece = &p->m.piece[i];
         if (!piece->gone && piece->kind == PIECE_LIVE && piece->day < p->today &&
-            !seal_day(p, schema, piece->day))
+            !close_day(p, schema, piece->day))
             return false;
     }
     return true;
@@ -75,7 +76,7 @@ static bool still_there(const struct inputs *inputs, const struct piece *piece)
     return false;
 }
 
-/* From when to when the records of a piece are, and nothing else. False: another schema. */
+/* Takes the time range of a piece. False: another schema. */
 static bool take_bounds(const struct publisher *p, const struct piece *piece, struct making *m)
 {
     char path[4096];
@@ -91,12 +92,12 @@ static bool take_bounds(const struct publisher *p, const struct piece *piece, st
 
 static bool is_old(const struct publisher *p, const struct piece *piece)
 {
-    return !piece->gone && piece->kind == PIECE_SEALED && p->how.keep &&
+    return !piece->gone && piece->kind == PIECE_CLOSED && p->how.keep &&
            piece->day <= p->today - (int64_t)p->how.keep;
 }
 
-/* Pieces whose inputs are gone go. Those past --keep leave a gap, one for all of them, as long as the
-   catalog still has what they were about: a host is in doubt there, and not denied. */
+/* Drops pieces whose inputs no longer exist. Those older than --keep become one gap, because the catalog still
+   has their records: in that time range the host is in doubt. */
 static bool retain(struct publisher *p, const struct inputs *inputs, const tamis_schema *schema)
 {
     struct making m = {0};
@@ -114,7 +115,7 @@ static bool retain(struct publisher *p, const struct inputs *inputs, const tamis
         struct piece *piece = &p->m.piece[i];
         if (!is_old(p, piece) && (piece->gone || piece->kind != PIECE_GAP))
             continue;
-        piece->gone = take_bounds(p, piece, &m); /* of another schema it stays */
+        piece->gone = take_bounds(p, piece, &m); /* one of another schema stays */
     }
     if (good && m.piece.first != UINT64_MAX)
         good = making_end(p, &m);
@@ -163,12 +164,12 @@ static bool send_manifest(struct publisher *p, struct carrier *c)
     return good;
 }
 
-/* The new manifest is out: what only the old one named can go, here and there. */
+/* The new manifest is published: removes what only the old one named. */
 static void clear_up(struct publisher *p, struct carrier *c)
 {
     char path[4096];
     size_t kept = 0;
-    slots_forget(c, &p->m); /* or the next time */
+    slots_forget(c, &p->m); /* if this fails, next time */
     for (size_t i = 0; i < p->m.n; i++) {
         const struct piece *piece = &p->m.piece[i];
         piece_path(p, piece->slot, "digests", path);
@@ -193,7 +194,7 @@ static bool send_all(struct publisher *p)
     bool good = carrier_state(c, p->m.host, &state) ||
                 !complain("%s: %s: not published; run again", c->error, p->how.url);
     if (good && state.there && state.epoch > p->m.epoch)
-        good = !complain("another host publishes as %s since: give this one a name of its own, or "
+        good = !complain("another host now publishes as %s: give this one a name of its own, or "
                          "remove %s to take its place",
                          p->m.host, p->folder);
     bool lost = good && (!state.there || state.epoch != p->m.epoch);
@@ -209,7 +210,7 @@ static bool send_all(struct publisher *p)
     return good;
 }
 
-/* Inputs that changed today, and how far they are covered. */
+/* Lists the inputs that changed today, and how many bytes of them are covered. */
 static bool cover_inputs(struct publisher *p, const struct inputs *inputs)
 {
     for (size_t i = 0; i < p->m.n_inputs; i++)
@@ -231,7 +232,7 @@ bool publisher_send(struct publisher *p, const tamis_schema *schema, const struc
     p->m.version = now > p->m.version ? now : p->m.version + 1;
     p->m.as_of = p->now;
     p->m.failed = failed;
-    bool good = publisher_note(p, inputs) && seal(p, schema) && retain(p, inputs, schema) &&
+    bool good = publisher_note(p, inputs) && close_days(p, schema) && retain(p, inputs, schema) &&
                 cover_inputs(p, inputs) && publisher_state(p);
     bool sent = good && send_all(p);
     return good && publisher_state(p) && sent;

@@ -1,4 +1,4 @@
-/* The slots of a host where summaries are exchanged: read and dropped. See fleet.h. */
+/* The slots of a host in the carrier: fetched and retired. See fleet.h. */
 #include "fleet.h"
 
 #include <inttypes.h>

@@ -1,10 +1,10 @@
 /*
- * Copies brought up to date: the manifest of every host is fetched, pieces that are new are fetched and joined
- * with others of their schema, those that no manifest has are left out.
+ * Updating the copies: fetches the manifest of every host and the pieces that are new, and joins them with others
+ * of their schema. Pieces that no manifest names are left out.
  *
- * New pieces go into a new file together with the small files there are; a file is written again when what
- * goes into the new one is a quarter of it, or when a piece of it is gone. Live pieces are new, so they are
- * in the smallest files; what was sealed long ago is copied log times.
+ * New pieces are written to a new file, together with existing files of up to four times its size and those from
+ * which a piece is left out. Live pieces are new and so in the smallest files; an old piece has been copied a
+ * logarithmic number of times.
  */
 #define _GNU_SOURCE
 #include "fleet.h"
@@ -22,12 +22,12 @@
 struct kept_file {
     uint64_t number, bytes;
     tamis_catalog *catalog;
-    uint64_t *keep; /* segments that some manifest has */
+    uint64_t *keep; /* segments that a manifest names */
     size_t group;
     bool rewrite;
 };
 
-/* A piece that is here. */
+/* A piece in the copies. */
 struct present {
     char host[HOST_MAX + 1];
     uint64_t epoch, serial;
@@ -36,13 +36,13 @@ struct present {
     bool wanted;
 };
 
-/* Catalogs that can be joined: by schema, and by what their times mean. */
+/* Catalogs that can be joined: with the same schema, time attribute and zone. */
 struct group {
     const tamis_catalog *like; /* of a file, or of `first` */
     tamis_catalog *first;
     struct inputs note;
     tamis_catalog_writer *writer; /* of the new file */
-    uint64_t number, bytes;       /* of that; of what came */
+    uint64_t number, bytes;       /* of the new file; of new pieces */
 };
 
 struct syncing {
@@ -55,7 +55,7 @@ struct syncing {
     size_t n_present, present_room;
     struct group *group;
     size_t n_groups, groups_room;
-    char piece[4096]; /* where one is kept while it is looked at */
+    char piece[4096]; /* a temporary file */
     char **name;      /* hosts */
     size_t n_names, names_room;
     size_t strange;
@@ -90,7 +90,7 @@ static bool add_fields(struct group *g, const struct inputs *note)
     return true;
 }
 
-/* The group of a catalog, which is made if there is none; SIZE_MAX: it is no piece. */
+/* Finds or makes the group of a catalog; SIZE_MAX: it is not a piece, or no memory. */
 static size_t group_of(struct syncing *s, const tamis_catalog *catalog)
 {
     struct inputs note;
@@ -116,7 +116,7 @@ static size_t group_of(struct syncing *s, const tamis_catalog *catalog)
     return good || out_of_memory(s) ? i : SIZE_MAX;
 }
 
-/* The writer of the new file of a group. */
+/* Opens the writer of a group. */
 static bool group_start(struct syncing *s, struct group *g)
 {
     char path[4096];
@@ -157,7 +157,7 @@ static int compare_present(const void *a, const void *b)
     return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* A file that cannot be used is as good as none: its pieces are fetched again. */
+/* The pieces of a file that cannot be opened are fetched again. */
 static bool open_file(struct syncing *s, uint64_t number)
 {
     char path[4096];
@@ -213,7 +213,7 @@ static struct present *find_present(const struct syncing *s, const struct manife
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-/* 1, 0: there is nothing, -1: the carrier cannot be reached, which ends it all. */
+/* 1, 0: nothing there, -1: the carrier cannot be reached, and the sync fails. */
 static int fetch(struct syncing *s, const char *owner, struct bytes *out)
 {
     int there = fleet_fetch(s->carrier, owner, out);
@@ -224,7 +224,7 @@ static int fetch(struct syncing *s, const char *owner, struct bytes *out)
     return there;
 }
 
-/* Is it a catalog of one segment, whose tag is that of the piece? */
+/* Is it a catalog of one segment with the tag of this piece? */
 static bool piece_right(const struct manifest *m, const struct piece *p, const tamis_catalog *c)
 {
     char tag[PIECE_TAG];
@@ -234,7 +234,7 @@ static bool piece_right(const struct manifest *m, const struct piece *p, const t
     return there && len == (size_t)expected && memcmp(there, tag, len) == 0;
 }
 
-/* In a file, to be mapped; it need not outlive a crash. */
+/* Writes it to the temporary file, to be mapped. */
 static bool piece_put(const struct syncing *s, const struct bytes *bytes)
 {
     unlink(s->piece);
@@ -247,7 +247,7 @@ static bool piece_put(const struct syncing *s, const struct bytes *bytes)
     return good;
 }
 
-/* Joins it; false: it is damaged or forged, or (s->failed) all ends. */
+/* Joins a piece; false: it is damaged or forged, or s->failed. */
 static bool take_piece(struct syncing *s, const struct manifest *m, const struct piece *p,
                        const struct bytes *bytes)
 {
@@ -266,14 +266,14 @@ static bool take_piece(struct syncing *s, const struct manifest *m, const struct
     if (good)
         s->group[group].bytes += bytes->len;
     if (good && s->group[group].like == c)
-        s->group[group].first = c; /* lives as long as the group */
+        s->group[group].first = c; /* closed with the group */
     else
         tamis_catalog_close(c);
     unlink(s->piece);
     return good;
 }
 
-/* All pieces of a manifest that are not here. *behind: one is not what the manifest says. */
+/* Fetches the missing pieces of a manifest. *behind: one of them does not match the manifest. */
 static bool take_pieces(struct syncing *s, const struct manifest *m, struct known_host *h,
                         bool *behind)
 {
@@ -307,7 +307,7 @@ static void keep_all(const struct syncing *s, const char *host)
             s->present[i].wanted = true;
 }
 
-/* A manifest that cannot be used: the host is in doubt, what is known of it stays. */
+/* The manifest cannot be used: the host is in doubt, and its copies stay. */
 static bool doubt_host(struct syncing *s, struct known_host *h, bool old)
 {
     const struct known_host *was = copies_host(&s->was, h->name);
@@ -322,7 +322,7 @@ static bool doubt_host(struct syncing *s, struct known_host *h, bool old)
     return h->doubt || out_of_memory(s);
 }
 
-/* A manifest that is replaced while its pieces are fetched is fetched again. */
+/* A manifest may be replaced while its pieces are fetched. */
 #define TRIES 3
 
 static bool take_host(struct syncing *s, const char *name)
@@ -338,7 +338,7 @@ static bool take_host(struct syncing *s, const char *name)
         read = fetch(s, name, &bytes) == 1 &&
                manifest_read(&m, bytes.data, bytes.len, false, &s->copies->seal) &&
                strcmp(m.host, name) == 0;
-        old = read && m.version < h->version; /* put back, by others or from a backup */
+        old = read && m.version < h->version; /* put back by an attacker, or from a backup */
         read &= !old;
         good = !s->failed;
         if (!read || !good) {
@@ -364,7 +364,7 @@ static void note_owner(void *context, const char *owner, bool forgotten)
 {
     struct syncing *s = context;
     struct known_host *was = copies_host(&s->was, owner);
-    if (was && !(forgotten && s->copies->seal.given)) /* that it was forgotten has no seal */
+    if (was && !(forgotten && s->copies->seal.given)) /* forgetting cannot be sealed */
         was->listed = true;
     if (forgotten || strchr(owner, '/'))
         return;
@@ -388,7 +388,7 @@ static int by_bytes(const void *a, const void *b)
     return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-/* What is to be written again, smallest first; and joins it. */
+/* Decides which files to rewrite, smallest first, and joins their pieces. */
 static bool join_files(struct syncing *s)
 {
     bool good = true;
@@ -451,7 +451,7 @@ static bool write_files(struct syncing *s)
     return good && copies_write(c);
 }
 
-/* Files that no status names any more; some may be of one that was killed. */
+/* Removes the new files, or if all went well those that the status no longer names. */
 static void remove_files(const struct syncing *s, bool good)
 {
     char path[4096];
@@ -517,7 +517,7 @@ static bool sync_locked(struct syncing *s)
     good = good && write_files(s);
     remove_files(s, good);
     if (good && s->strange)
-        remark("%zu names at %s are none of hosts: left out", s->strange, s->url);
+        remark("%zu names at %s are not valid names of hosts: ignored", s->strange, s->url);
     return good;
 }
 

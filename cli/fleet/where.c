@@ -51,21 +51,11 @@ static void print_json(const struct where *w)
     }
 }
 
-/* The host whose watermark is the oldest. */
-static const struct known_host *oldest(const struct where *w)
-{
-    const struct known_host *found = NULL;
-    for (size_t i = 0; i < w->copies.n; i++)
-        if (!found || w->copies.host[i].as_of < found->as_of)
-            found = &w->copies.host[i];
-    return found;
-}
-
-/* Up to when the answer holds, and how often a host is named for nothing. */
+/* Watermarks, doubts and rates, on standard error. */
 static void tell(const struct where *w, int status)
 {
     char moment[24];
-    const struct known_host *h = oldest(w);
+    const struct known_host *h = copies_oldest(&w->copies);
     if (w->answer.unseen)
         remark("no host is known to have an attribute '%s': it rules nothing out",
                w->answer.unseen);
@@ -81,8 +71,8 @@ static void tell(const struct where *w, int status)
     if (status == NONE)
         remark("none as of %s, the oldest of %zu hosts (%s)", moment, w->copies.n, h->name);
     if (w->verbose)
-        remark("%llu summaries of %zu hosts; wrong: %.2g for a value and a host-day, %.2g for a "
-               "combination and all",
+        remark("%llu summaries of %zu hosts; false candidates: %.2g per value and host-day, %.2g "
+               "per combination and fleet",
                (unsigned long long)w->answer.pieces, w->copies.n, w->answer.host_day,
                w->answer.fleet);
 }

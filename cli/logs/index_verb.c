@@ -498,7 +498,7 @@ static bool options_fit(struct index *x, const struct words *words)
         return complain("nothing is published: --day, --keep, --seal: give --publish and --as"),
                false;
     if (x->publish.host && !host_valid(x->publish.host))
-        return complain("no name of a host: --as %s: give letters, digits, '.', '_' and '-', a "
+        return complain("not a name of a host: --as %s: give letters, digits, '.', '_' and '-', a "
                         "letter or digit first",
                         x->publish.host),
                false;

@@ -1,4 +1,4 @@
-/* Answers about keys from a directory, in runs. See answers.h. */
+/* Queries a directory for runs of keys and prints the answers. See answers.h. */
 #include "answers.h"
 
 #include <stdlib.h>

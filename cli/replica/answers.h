@@ -26,13 +26,13 @@ struct answers {
     enum answers_form form;
     char end;               /* of a line of text */
     size_t words;           /* words for one bit per owner */
-    uint64_t *hits, *doubt; /* of a run of keys; of all */
-    uint64_t *doubtful;     /* all owners in doubt at some time */
+    uint64_t *hits, *doubt; /* of a run of keys; at the last query */
+    uint64_t *doubtful;     /* owners that were in doubt at any query */
     struct answers_name *names;
     uint64_t keys, keys_hit, keys_doubtful; /* so far */
 };
 
-/* With the directory and the form set: makes room for all owners. False: no memory. */
+/* Set `directory`, `form` and `end` first. False: no memory. */
 bool answers_begin(struct answers *a);
 void answers_print(struct answers *a, const tamis_key *keys, size_t n);
 /* Prints the rest and frees it. */

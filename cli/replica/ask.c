@@ -31,7 +31,7 @@ static bool system_failed(struct ask *a)
     return failed(a, errno == EAGAIN || errno == EWOULDBLOCK ? "no answer" : strerror(errno));
 }
 
-static int connect_unix(const char *path)
+int unix_connect(const char *path)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -72,7 +72,7 @@ bool ask_connect(struct ask *a, const struct serve_address *at)
     struct timeval wait = {WAIT_S, 0};
     a->head.most = HEAD_MOST;
     a->body.most = BODY_MOST;
-    a->fd = at->path[0] ? connect_unix(at->path) : connect_host(at, &wait);
+    a->fd = at->path[0] ? unix_connect(at->path) : connect_host(at, &wait);
     if (a->fd < 0)
         return system_failed(a);
     setsockopt(a->fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);

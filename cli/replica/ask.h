@@ -13,6 +13,7 @@ struct ask {
     char why[256];
 };
 
+int unix_connect(const char *path); /* at most 107 bytes; -1 with errno */
 bool ask_connect(struct ask *ask, const struct serve_address *address);
 /* A GET; or a POST with keys, each followed by its end, '\n' or NUL, or (']') a list in JSON.
    False with the reason, also for an error of the server. */

@@ -43,7 +43,7 @@ static bool read_all(int fd, void *to, size_t len, uint64_t at, size_t *got)
     return true;
 }
 
-/* A save writes all bytes anyway: reading them back takes a small part of its time. */
+/* Reading the file back takes a small part of the time of saving it. */
 static bool file_sum(const char *path, uint64_t *sum)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -105,7 +105,7 @@ bool change_log_sync(struct change_log *log)
     return true;
 }
 
-/* Makes it empty, and for the file in its present state. */
+/* Empties the log, for the file as it is now. */
 static bool begin(struct change_log *log, const char *path)
 {
     unsigned char front[FRONT_LEN];
@@ -132,7 +132,7 @@ bool change_log_save(struct change_log *log, const struct store *store)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The group after what was read: its length, or 0 if it is incomplete. */
+/* Reads the next group: its length, or 0 if it is incomplete. */
 static size_t read_group(const struct change_log *log, unsigned char group[GROUP_LEN])
 {
     uint32_t front[2];

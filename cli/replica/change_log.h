@@ -1,15 +1,15 @@
 /*
- * FILE.changes: what tamis publish changed since FILE was saved, so that a killed process loses nothing
- * that it acknowledged. A group of changes is one write, as the run of keys that it is; whoever needs to
- * know that it is on the disk has it synced. At the next start the groups are done again.
+ * FILE.changes: what tamis publish has changed since FILE was saved, so that a process that is killed loses
+ * nothing that it acknowledged. A run of keys is written as one group, and synced before it is acknowledged.
+ * At the next start the groups are replayed.
  *
  *     8 bytes "TAMISLOG", u64 XXH3 of FILE as it was when the log began, u64 XXH3 of these 16 bytes
  *     groups: u32 what (1 add, 2 remove, 3 FILE is about to be saved), u32 n, n digests of 16 bytes,
  *     u64 XXH3 of the group
  *
- * FILE is replaced whole by a save, and the log begins anew after it. A log that ends with group 3 and
- * is not of the FILE that is there is one whose save was carried out: it is dropped. A group whose sum
- * is wrong was being written when the machine stopped, and nothing of it was acknowledged.
+ * A save replaces FILE atomically and then empties the log. A log that ends with group 3 and belongs to another
+ * FILE was not emptied after the save, and is dropped. A group with a wrong checksum was being written when the
+ * machine stopped, and was never acknowledged.
  */
 #ifndef TAMIS_CHANGE_LOG_H
 #define TAMIS_CHANGE_LOG_H
@@ -25,7 +25,7 @@ struct change_log {
     bool failed;          /* and it was reported */
 };
 
-/* After the file of the store was loaded: applies its log. False after complaining. */
+/* Replays the log of a store that was just loaded. False after complaining. */
 bool change_log_open(struct change_log *log, const struct store *store, uint64_t *replayed);
 /* At most 256 digests. False after complaining. */
 bool change_log_add(struct change_log *log, bool removing, const tamis_digest *digests, size_t n);

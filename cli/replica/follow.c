@@ -1,7 +1,6 @@
 /*
- * tamis follow: copies of all origins of an address, kept in memory (tamis/carrier.h) and, by a thread of its
- * own (follow_save.h), in a folder; a server may answer questions about them (serve.h). What a copy promises,
- * it promises as of the last heartbeat of its origin.
+ * tamis follow: keeps copies of all origins of an address in memory (tamis/carrier.h). A thread saves them to a
+ * folder (follow_save.h), and an HTTP server may answer queries (serve.h).
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,11 +22,11 @@
 #include "ui/supervise.h"
 #include "sets/set_file.h"
 
-#define WAIT_MS 100  /* for messages, so that nothing else waits longer */
-#define SHOW_MS 1000 /* between lines on a terminal */
+#define WAIT_MS 100  /* for messages, so that other work is not delayed longer */
+#define SHOW_MS 1000 /* between updates on a terminal */
 
 struct follow {
-    struct replicas replicas; /* the saver's, but for the directory */
+    struct replicas replicas; /* used by the saver, except the directory */
     struct saver saver;
     tamis_following *following;
     const char *address;
@@ -49,7 +48,7 @@ static void say(void *context, const char *text)
     remark("%s", text);
 }
 
-/* What an earlier run left; a copy that cannot be read is fetched anew. */
+/* Loads the copies of an earlier run; those that cannot be read are fetched again. */
 static bool resume(struct follow *f)
 {
     if (mkdir(f->replicas.folder, 0700) != 0 && errno != EEXIST)
@@ -88,7 +87,7 @@ static size_t count_current(const struct follow *f)
     return n;
 }
 
-/* One line, renewed in place: origins, the first few versions, the oldest age, the loosest bound. */
+/* One line, updated in place: origins, the first few versions, the oldest age, the loosest bound. */
 static void show(const struct follow *f)
 {
     tamis_following_facts all;
@@ -119,12 +118,10 @@ static void show(const struct follow *f)
 
 static void report_owner(const char *name, const tamis_follower *follower)
 {
-    static const char *const names[] = {"current", "unknown", "behind",
-                                        "stale",   "gone",    "contested"};
     tamis_follower_facts facts;
     tamis_follower_info(follower, &facts);
     report_group(name, name);
-    report_text("state", "state", names[facts.freshness]);
+    report_text("state", "state", serve_state[facts.freshness]);
     report_count("version", "version", facts.version);
     report_real("age", "seconds since it was heard", (double)facts.age / 1e9);
     report_rate("member_miss", "members missed at most, as of then", facts.targets.member_miss);
@@ -157,7 +154,7 @@ static void report(const struct follow *f, bool json)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* One round, and what the saver may write of it. */
+/* One round; then the saver may save its result. */
 static tamis_error step(struct follow *f, tamis_reason *reason)
 {
     char position[TAMIS_POSITION_MAX];
@@ -180,7 +177,7 @@ static bool all_current(const struct follow *f)
     return n && count_current(f) == n;
 }
 
-/* Everything that runs beside this thread; false after complaining. */
+/* Starts the other threads; false after complaining. */
 static bool begin(struct follow *f)
 {
     tamis_reason reason = {0};
@@ -204,7 +201,7 @@ static int follow(struct follow *f, bool once, uint64_t limit_ms)
     tamis_reason reason = {0};
     bool good = resume(f) && begin(f);
     if (good && !stop_signal)
-        do { /* at least one round, however short the time */
+        do { /* at least one round, even with a short --for */
             e = step(f, &reason);
             reached |= e == TAMIS_OK;
             if (reached)
@@ -258,8 +255,7 @@ int verb_follow(int argc, char **argv)
     f.replicas.folder = folder;
     f.live = progress_may();
     f.address = words.word[0];
-    struct carrier *known =
-        carrier_open(f.address, error); /* nothing is made for a wrong address */
+    struct carrier *known = carrier_open(f.address, error); /* a wrong address creates no folder */
     if (!known)
         return complain("%s", error);
     carrier_close(known);

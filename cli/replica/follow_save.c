@@ -1,4 +1,4 @@
-/* Writing the folder of a follower, beside it. See follow_save.h. */
+/* Saves the folder of a follower. See follow_save.h. */
 #include "follow_save.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-/* What the status says of a copy is from before the copy was saved: it never promises more. */
+/* The status describes the copy before it was saved, so it never promises more than the file has. */
 static bool save_copy(struct replicas *r, uint32_t number, const char *name)
 {
     char path[PATH_MAX];
@@ -117,7 +117,7 @@ bool saver_stop(struct saver *s, bool save)
     pthread_mutex_unlock(&s->lock);
     pthread_join(s->thread, NULL);
     s->running = false;
-    s->replicas->serve[0] = 0; /* from now on nobody answers there */
+    s->replicas->serve[0] = 0; /* it no longer serves */
     memcpy(s->replicas->position, s->position, sizeof s->position);
     s->replicas->reached = s->reached;
     return !atomic_load(&s->failed) && (!save || save_all(s));

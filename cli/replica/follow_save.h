@@ -1,8 +1,7 @@
 /*
- * The folder of a follower, written by a thread of its own, so that no disk holds up the thread that takes
- * messages: the copies that changed, then the status that speaks of them. Copies are read beside the
- * thread that changes them; the position in the stream is the one from before, so that what the files
- * have is never older than it says.
+ * Saves the folder of a follower in a thread of its own, so that a slow disk does not delay the thread that takes
+ * messages: first the copies that changed, then the status. The position in the stream is taken before the
+ * copies are saved, so it is never ahead of them.
  */
 #ifndef TAMIS_FOLLOW_SAVE_H
 #define TAMIS_FOLLOW_SAVE_H
@@ -13,12 +12,12 @@
 #include "replica_folder.h"
 
 struct saver {
-    struct replicas *replicas; /* of this thread, but for the directory */
+    struct replicas *replicas; /* used by this thread, except the directory */
     uint64_t every_ms;
     pthread_t thread;
     bool running;
-    atomic_bool failed; /* and said so */
-    /* Shared, for as long as it takes to copy it. */
+    atomic_bool failed; /* and it was reported */
+    /* Shared, under the lock. */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     char position[CARRIER_POSITION];
@@ -28,9 +27,9 @@ struct saver {
 
 /* False after complaining. */
 bool saver_start(struct saver *s, struct replicas *replicas, uint64_t every_ms);
-/* Where the follower is, after all messages up to there were taken. */
+/* All messages up to this position have been taken. */
 void saver_note(struct saver *s, const char *position, uint64_t reached);
-/* Ends the thread; with `save`, after a last time. False if writing failed. */
+/* Ends the thread; with `save`, saves once more. False if saving failed. */
 bool saver_stop(struct saver *s, bool save);
 
 #endif

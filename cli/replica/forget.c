@@ -1,4 +1,4 @@
-/* tamis forget: an owner that does not come again, in what carries the messages or in a folder of copies. */
+/* tamis forget: removes owners that will not come back, from a carrier or from a folder of copies. */
 #include <errno.h>
 #include <string.h>
 

@@ -78,7 +78,7 @@ bool outbox_send(struct outbox *box)
             return false;
         }
     if (box->cut_off)
-        remark("%s is there again", box->owner);
+        remark("%s: reachable again", box->owner);
     box->cut_off = false;
     return true;
 }

@@ -1,12 +1,11 @@
 /*
- * tamis publish: an origin. Lines of standard input change the filter; whenever a target is passed,
- * what changed goes out, at most once in the least gap: a burst is one message or two. Messages that
- * cannot be sent wait, in order, and are sent when the carrier is there again; meanwhile the filter
- * goes on, and no more is published than what waits. What was done is in a log beside the file
- * (change_log.h) before anyone is told that it is safe.
+ * tamis publish: an origin. Lines of standard input change the filter. When a target is passed the change is
+ * published, at most once per --min-gap, so that a burst becomes one or two messages. Messages that cannot be
+ * sent wait in order until the carrier is reachable again; meanwhile the filter keeps changing, but nothing more
+ * is published. Changes are logged (change_log.h) before they are acknowledged.
  *
- * With every heartbeat the origin looks at what the carrier has of it: what was lost is published anew,
- * and if the snapshot there is of a later life, another origin took its name, and this one ends.
+ * With every heartbeat, but at least every 10 s, the origin checks what the carrier has: what was lost is
+ * published again. If the snapshot there has a later epoch, another origin has taken the name, and this one ends.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,14 +23,14 @@
 #include "ui/supervise.h"
 #include "sets/set_file.h"
 
-#define RUN           256 /* keys added or removed between two looks at the targets */
+#define RUN           256 /* keys added or removed between checks of the targets */
 #define PIECE         ((size_t)1 << 16)
 #define RETRY_MS      100
-#define HELD_UP_MS    50                  /* by the carrier, so that lines may wait */
-#define LOOK_MS       10000               /* between looks at the carrier, at most */
-#define ADVANCE_LOOKS 6                   /* so often, an idle owner holds on to nothing */
-#define RENEW_LOOKS   60                  /* and so often there is a new snapshot of a busy one */
-#define LOG_MIN       ((uint64_t)1 << 22) /* bytes of changes that are no reason to save the file */
+#define HELD_UP_MS    50    /* a carrier that takes longer has let input pile up */
+#define LOOK_MS       10000 /* between checks of the carrier, at most */
+#define ADVANCE_LOOKS 6     /* checks after which an idle owner releases old messages */
+#define RENEW_LOOKS   60    /* checks after which a busy owner sends a new snapshot */
+#define LOG_MIN       ((uint64_t)1 << 22) /* bytes of log that do not justify saving the file */
 
 struct publishing {
     struct store store;
@@ -40,12 +39,12 @@ struct publishing {
     struct outbox box;
     struct change_log log;
     uint64_t beat_ms, next_beat, look_ms, next_look, looks, save_ms, next_save;
-    uint64_t gap_ms, next_publish; /* milliseconds between publications, at least */
+    uint64_t gap_ms, next_publish; /* milliseconds, at least, between publications */
     char end;
     bool strict, changed, window, ack;
     uint64_t acknowledged; /* lines */
-    uint64_t log_most;     /* bytes of the log that are a reason to save */
-    struct bytes line;     /* the start of a line that is not all there yet */
+    uint64_t log_most;     /* bytes of log that justify saving the file */
+    struct bytes line;     /* an incomplete line */
     tamis_digest run[RUN];
     size_t n_run, run_most;
     double miss;    /* the target */
@@ -72,7 +71,7 @@ static void publish(struct publishing *p, bool snapshot)
     if (e == TAMIS_OK && snapshot)
         e = tamis_origin_snapshot(p->origin, outbox_add, &p->box, &reason);
     if (e == TAMIS_OK && outbox_ends_with(&p->box, TAMIS_SNAPSHOT))
-        e = tamis_origin_beat(p->origin, outbox_add, &p->box); /* so that followers hear of it */
+        e = tamis_origin_beat(p->origin, outbox_add, &p->box); /* tells followers of the snapshot */
     failed(p, e, &reason);
     outbox_send(&p->box);
     p->next_publish = carrier_now() + p->gap_ms;
@@ -80,7 +79,7 @@ static void publish(struct publishing *p, bool snapshot)
         p->looks = 0;
 }
 
-/* False if it has to wait for the least gap. */
+/* False if it has to wait because of --min-gap. */
 static bool publish_if_due(struct publishing *p)
 {
     if (!outbox_send(&p->box) || tamis_origin_due(p->origin) == TAMIS_DUE_NOT)
@@ -91,7 +90,7 @@ static bool publish_if_due(struct publishing *p)
     return true;
 }
 
-/* Is all there that was sent, and is the name still ours? */
+/* Does the carrier have everything that was sent, and is the name still ours? */
 static void look(struct publishing *p)
 {
     struct carrier_state state;
@@ -99,7 +98,7 @@ static void look(struct publishing *p)
         return;
     if (state.there && state.epoch > p->box.epoch && p->error == TAMIS_OK) {
         p->error = TAMIS_EBUSY;
-        complain("another process publishes as %s since: %s: stop one of them, or give it another "
+        complain("another process now publishes as %s: %s: stop one of them, or give it another "
                  "--as",
                  p->owner, p->store.path);
         return;
@@ -124,7 +123,7 @@ static void beat(struct publishing *p)
 
 /* ---- what comes in --------------------------------------------------------------------------- */
 
-/* No more keys at once than a quarter of what may be missed. */
+/* At most a quarter of the keys that copies may miss. */
 static void set_run(struct publishing *p)
 {
     uint64_t gone = p->removed - p->absent, items = p->items + p->added;
@@ -154,7 +153,7 @@ static void run_end(struct publishing *p)
                  p->store.path);
     }
     failed(p, e, NULL);
-    if (!p->gap_ms) /* else what was read goes out together: a burst is one message */
+    if (!p->gap_ms) /* else all input read so far goes into one message */
         publish_if_due(p);
     set_run(p);
 }
@@ -193,7 +192,7 @@ static void take_piece(struct publishing *p, const char *data, size_t len)
     }
 }
 
-/* All lines so far are safe; one sync for as many as came while the last one went on. */
+/* Acknowledges all lines so far, after one sync. */
 static void acknowledge(struct publishing *p)
 {
     if (!p->ack || p->lines == p->acknowledged || p->error != TAMIS_OK)
@@ -248,10 +247,10 @@ static bool strict_stop(const struct publishing *p)
     return p->strict && p->bad;
 }
 
-/* Milliseconds until there is something to do. */
+/* Milliseconds until the next action is due. */
 static uint64_t wait_of(const struct publishing *p, bool gap)
 {
-    uint64_t now = carrier_now(), next = now + 1000; /* ages pass without a sign */
+    uint64_t now = carrier_now(), next = now + 1000; /* --max-age is checked every second */
     const uint64_t times[] = {p->next_beat, p->next_look, p->next_save,
                               gap ? p->next_publish : next, p->box.n ? now + RETRY_MS : next};
     for (size_t i = 0; i < COUNT(times); i++)
@@ -281,7 +280,7 @@ static void run(struct publishing *p, bool stay)
         }
         held_up = !held_up && carrier_now() > now + HELD_UP_MS;
         if (held_up)
-            continue; /* a heartbeat speaks for the lines that came meanwhile too: they come first */
+            continue; /* a heartbeat would vouch for the input that has piled up: read it first */
         if (now >= p->next_beat) {
             beat(p);
             p->next_beat = now + p->beat_ms;
@@ -293,7 +292,7 @@ static void run(struct publishing *p, bool stay)
     }
 }
 
-/* What is left goes out, if the carrier comes back in time. */
+/* Sends what is left, if the carrier is reachable in time. */
 static bool finish(struct publishing *p, uint64_t linger_ms)
 {
     uint64_t until = carrier_now() + linger_ms;
@@ -306,7 +305,7 @@ static bool finish(struct publishing *p, uint64_t linger_ms)
     return p->box.n == 0;
 }
 
-/* The epoch is above that of the last life, whatever the clock says. */
+/* The epoch must be higher than the last one, even if the clock was set back. */
 static bool find_epoch(struct publishing *p, uint64_t wait_ms)
 {
     uint64_t until = carrier_now() + wait_ms;
@@ -389,7 +388,7 @@ static bool read_targets(const struct choices *c, tamis_targets *t)
     return true;
 }
 
-/* The filter as it was when the last process ended, however that was. */
+/* Replays the log of a process that was killed. */
 static bool recover(struct publishing *p)
 {
     tamis_filter_facts info;
@@ -397,7 +396,7 @@ static bool recover(struct publishing *p)
     if (!change_log_open(&p->log, &p->store, &replayed))
         return false;
     if (replayed)
-        remark("%llu changes of a process that did not end well: %s: done again",
+        remark("replayed %llu changes of a process that was killed: %s",
                (unsigned long long)replayed, p->log.path);
     p->changed = replayed != 0;
     tamis_filter_info(as_filter(p->store.set), &info);

@@ -1,4 +1,4 @@
-/* The folder of replica_folder.h: its status read and written, its owners. */
+/* The status of a folder of replicas: read and written. See replica_folder.h. */
 #include "replica_folder.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ void replicas_path(const struct replicas *r, const char *name, char *out)
     snprintf(out, PATH_MAX, "%s/%s.replica", r->folder, quoted);
 }
 
-/* Of the machine since it was started; "" if that cannot be told, and then nothing is trusted. */
+/* Identifies the machine and its current boot; "" if unknown, and then nothing is trusted. */
 static void boot_id(char out[64])
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -186,7 +186,7 @@ bool replicas_write(const struct replicas *r)
     int error = errno;
     bool closed = fclose(file) == 0;
     if (!good)
-        errno = error; /* why, for the message */
+        errno = error; /* not that of fclose */
     return good && closed && rename(aside, path) == 0;
 }
 

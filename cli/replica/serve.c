@@ -1,6 +1,6 @@
-/* HTTP for a follower, by libmicrohttpd. See serve.h; what is answered is in answers.c and serve_pages.c. */
+/* The HTTP server of a follower, with libmicrohttpd. See serve.h; for the pages, answers.c and serve_pages.c. */
 #define _GNU_SOURCE
-#include "serve.h"
+#include "ask.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -33,7 +33,7 @@ static bool read_unix(struct serve_address *a, const char *path)
     if (path[0] != '/' && !getcwd(folder, sizeof folder))
         return false;
     int len = snprintf(a->path, sizeof a->path, "%s", path);
-    if (strlen(folder) + strlen(path) + 1 < sizeof a->path) /* else it is not told */
+    if (strlen(folder) + strlen(path) + 1 < sizeof a->path) /* else it is not announced */
         snprintf(a->whole, sizeof a->whole, "unix:%s%s%s", folder, folder[0] ? "/" : "", path);
     return len > 0 && len < (int)sizeof a->path && !strchr(path, '\n');
 }
@@ -86,32 +86,21 @@ void serve_stop(struct serving *serving)
 
 #include <microhttpd.h>
 
-/* The functions that are used; the order is that of the table. */
-static const char *const mhd_names[] = {"MHD_start_daemon",
-                                        "MHD_stop_daemon",
-                                        "MHD_create_response_from_buffer_with_free_callback",
-                                        "MHD_destroy_response",
-                                        "MHD_add_response_header",
-                                        "MHD_queue_response",
-                                        "MHD_lookup_connection_value",
-                                        "MHD_get_connection_values_n"};
-static union {
-    void (*table[COUNT(mhd_names)])(void);
-    struct {
-        __typeof__(&MHD_start_daemon) start;
-        __typeof__(&MHD_stop_daemon) stop;
-        __typeof__(&MHD_create_response_from_buffer_with_free_callback) response;
-        __typeof__(&MHD_destroy_response) destroy;
-        __typeof__(&MHD_add_response_header) header;
-        __typeof__(&MHD_queue_response) queue;
-        __typeof__(&MHD_lookup_connection_value) value;
-        __typeof__(&MHD_get_connection_values_n) values;
-    };
-} mhd;
+/* The functions of libmicrohttpd that are used. */
+#define FUNCTIONS(X)                                                \
+    X(start, MHD_start_daemon)                                      \
+    X(stop, MHD_stop_daemon)                                        \
+    X(response, MHD_create_response_from_buffer_with_free_callback) \
+    X(destroy, MHD_destroy_response)                                \
+    X(header, MHD_add_response_header)                              \
+    X(queue, MHD_queue_response)                                    \
+    X(value, MHD_lookup_connection_value)                           \
+    X(values, MHD_get_connection_values_n)
+LATE_TABLE(FUNCTIONS);
 
 #define CONNECTIONS  256
 #define TIMEOUT_S    30                /* without a byte in either direction */
-#define THREADS_MOST 4                 /* questions take microseconds */
+#define THREADS_MOST 4                 /* a query takes microseconds */
 #define BODY_MOST    ((size_t)1 << 20) /* bytes of keys, */
 #define PASSED_MOST \
     (4 * BODY_MOST)        /* bytes that are read of one that is too long: a client that
@@ -129,7 +118,7 @@ struct serving {
     char path[108], folder[32];
 };
 
-/* From the first line of a request until its answer was read. */
+/* From the first line of a request until its answer has been read. */
 struct request {
     struct bytes body;
     size_t passed;  /* bytes of a body that is too long */
@@ -141,7 +130,7 @@ struct reply {
     const char *type;
     char why[256]; /* of an error */
     struct bytes text;
-    uint64_t hit, doubtful; /* keys of a locate; for headers */
+    uint64_t hit, doubtful; /* keys, for the headers of /locate */
     bool counts;
 };
 
@@ -181,7 +170,7 @@ static bool want(struct wanted_keys *w, const void *data, size_t len)
     return true;
 }
 
-/* A string of JSON at p becomes a key, where it stands; what follows it, or NULL. */
+/* Unescapes a JSON string at p in place and makes it a key; returns what follows it, or NULL. */
 static uint8_t *want_string(struct wanted_keys *w, uint8_t *p, const uint8_t *end)
 {
     const uint8_t *bad = NULL,
@@ -246,7 +235,7 @@ static enum MHD_Result want_argument(void *context, enum MHD_ValueKind kind, con
 
 static bool has_type(struct MHD_Connection *c, const char *header, const char *type)
 {
-    const char *value = mhd.value(c, MHD_HEADER_KIND, header);
+    const char *value = lib.value(c, MHD_HEADER_KIND, header);
     return value && strncasecmp(value, type, strcspn(type, ";")) == 0;
 }
 
@@ -264,7 +253,7 @@ static void page_locate(struct serving *s, struct MHD_Connection *c, struct requ
 {
     struct wanted_keys w = {.reply = r};
     struct answers a = {.directory = s->directory, .form = ANSWERS_OBJECT, .end = '\n'};
-    mhd.values(c, MHD_GET_ARGUMENT_KIND, want_argument, &w);
+    lib.values(c, MHD_GET_ARGUMENT_KIND, want_argument, &w);
     if (posted && w.n)
         refuse(r, 400, "keys in the address and in the body: give them in one place");
     else if (posted && has_type(c, "Content-Type", type_text))
@@ -338,23 +327,23 @@ static enum MHD_Result send_reply(struct serving *s, struct MHD_Connection *c, s
                                   struct reply *r, const char *allow)
 {
     char number[32];
-    struct MHD_Response *response = mhd.response(r->text.len, r->text.data, free);
+    struct MHD_Response *response = lib.response(r->text.len, r->text.data, free);
     if (!response) {
         bytes_end(&r->text);
         return MHD_NO;
     }
     q->waiting = r->text.len;
     atomic_fetch_add(&s->waiting, q->waiting);
-    mhd.header(response, "Content-Type", r->type);
-    mhd.header(response, "Cache-Control", "no-store");
-    mhd.header(response, SERVE_FOLDER, s->folder);
+    lib.header(response, "Content-Type", r->type);
+    lib.header(response, "Cache-Control", "no-store");
+    lib.header(response, SERVE_FOLDER, s->folder);
     if (allow)
-        mhd.header(response, "Allow", allow);
+        lib.header(response, "Allow", allow);
     if (r->counts) {
         snprintf(number, sizeof number, "%llu", (unsigned long long)r->hit);
-        mhd.header(response, "Tamis-Hit", number);
+        lib.header(response, "Tamis-Hit", number);
         snprintf(number, sizeof number, "%llu", (unsigned long long)r->doubtful);
-        mhd.header(response, "Tamis-Doubt", number);
+        lib.header(response, "Tamis-Doubt", number);
     }
     unsigned hundreds = r->status / 100;
     atomic_fetch_add(&s->counts.requests[hundreds == 2   ? 0
@@ -362,12 +351,12 @@ static enum MHD_Result send_reply(struct serving *s, struct MHD_Connection *c, s
                                          : hundreds == 5 ? 2
                                                          : 3],
                      1);
-    enum MHD_Result done = mhd.queue(c, r->status, response);
-    mhd.destroy(response);
+    enum MHD_Result done = lib.queue(c, r->status, response);
+    lib.destroy(response);
     return done;
 }
 
-/* The page, or the one error. */
+/* Sends the page, or an error. */
 static enum MHD_Result reply(struct serving *s, struct MHD_Connection *c, struct request *q,
                              const struct route *route, const char *method, struct reply *r)
 {
@@ -419,7 +408,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         if (strcmp(url, routes[i].path) == 0)
             route = &routes[i];
     if (!q) {
-        const char *size = mhd.value(c, MHD_HEADER_KIND, "Content-Length");
+        const char *size = lib.value(c, MHD_HEADER_KIND, "Content-Length");
         *of = q = calloc(1, sizeof *q);
         if (!q)
             return MHD_NO;
@@ -467,16 +456,14 @@ static void on_connection(void *context, struct MHD_Connection *c, void **of,
 
 /* ---- listening ------------------------------------------------------------------------------- */
 
-/* A socket that nobody listens at was left by a process that was killed. */
-static bool left_behind(const struct sockaddr_un *name)
+/* A socket without a listener was left by a process that was killed. */
+static bool left_behind(const char *path)
 {
     struct stat st;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool dead = fd >= 0 && connect(fd, (const struct sockaddr *)name, sizeof *name) != 0 &&
-                errno == ECONNREFUSED && lstat(name->sun_path, &st) == 0 && S_ISSOCK(st.st_mode);
+    int fd = unix_connect(path);
     if (fd >= 0)
         close(fd);
-    return dead;
+    return fd < 0 && errno == ECONNREFUSED && lstat(path, &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
 static int listen_unix(const char *path)
@@ -486,7 +473,7 @@ static int listen_unix(const char *path)
     memcpy(name.sun_path, path, strlen(path));
     bool good = fd >= 0 && bind(fd, (struct sockaddr *)&name, sizeof name) == 0;
     if (fd >= 0 && !good && errno == EADDRINUSE) {
-        if (left_behind(&name))
+        if (left_behind(path))
             good = unlink(path) == 0 && bind(fd, (struct sockaddr *)&name, sizeof name) == 0;
         else
             errno = EADDRINUSE;
@@ -530,7 +517,7 @@ struct serving *serve_start(const struct serve_address *address, const tamis_dir
                             const tamis_following *following, const char *folder)
 {
     char why[256];
-    if (!late_load("libmicrohttpd.so.12", mhd_names, COUNT(mhd_names), mhd.table, why))
+    if (!LATE_LOAD("libmicrohttpd.so.12", NULL, why))
         return complain("%s: --serve: install libmicrohttpd12", why), NULL;
     int fd = address->path[0] ? listen_unix(address->path) : listen_host(address);
     struct serving *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
@@ -544,7 +531,7 @@ struct serving *serve_start(const struct serve_address *address, const tamis_dir
     snprintf(s->folder, sizeof s->folder, "%llu", (unsigned long long)serve_folder(folder));
     unsigned threads = processors() < THREADS_MOST ? processors() : THREADS_MOST;
     s->daemon =
-        mhd.start(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, s,
+        lib.start(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ITC, 0, NULL, NULL, on_request, s,
                   MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, s,
                   MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_CONNECTION_LIMIT,
                   (unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_S,
@@ -566,7 +553,7 @@ void serve_stop(struct serving *s)
 {
     if (!s)
         return;
-    mhd.stop(s->daemon); /* closes its socket */
+    lib.stop(s->daemon); /* closes its socket */
     if (s->path[0])
         unlink(s->path);
     free(s);

@@ -10,8 +10,8 @@
 #define NOT_KNOWN __builtin_nan("") /* null in JSON */
 
 enum { STATES = TAMIS_CONTESTED + 1 };
-static const char *const states[STATES] = {"current", "unknown", "behind",
-                                           "stale",   "gone",    "contested"};
+const char *const serve_state[STATES] = {"current", "unknown", "behind",
+                                         "stale",   "gone",    "contested"};
 
 /* One owner at a moment. Doubt is as shown in answers. */
 struct view {
@@ -58,7 +58,7 @@ static void owner_facts(const struct view *v)
     const tamis_follower_facts *f = &v->facts;
     json_open(NULL, '{');
     json_text("owner", v->name);
-    json_text("state", states[f->freshness]);
+    json_text("state", serve_state[f->freshness]);
     json_flag("doubt", v->doubt);
     json_count("epoch", f->epoch);
     json_count("version", f->version);
@@ -108,21 +108,18 @@ unsigned serve_health(const tamis_directory *d, const tamis_following *following
 {
     tamis_following_facts follow;
     tamis_following_info(following, &follow);
-    size_t owners = tamis_directory_owners(d), words = (owners + 63) / 64, doubtful = 0, live = 0;
-    uint64_t none, *doubt = calloc(words + 1, sizeof *doubt);
-    if (doubt)
-        tamis_directory_locate_many(d, NULL, 0, &none, doubt, words);
-    for (uint32_t i = 0; i < owners; i++)
-        live += tamis_directory_name(d, i) != NULL;
-    for (size_t i = 0; i < words; i++)
-        doubtful += doubt ? (size_t)__builtin_popcountll(doubt[i]) : 64;
-    free(doubt);
-    size_t current = live > doubtful ? live - doubtful : 0;
+    size_t live, current = 0;
+    struct view *views = views_of(d, &live);
+    for (size_t i = 0; views && i < live; i++)
+        current += !views[i].doubt;
+    free(views);
     json_open(NULL, '{');
-    json_text("status", !current ? "unavailable" : doubtful || follow.cut_off ? "doubt" : "ok");
+    json_text("status", !current                           ? "unavailable"
+                        : current < live || follow.cut_off ? "doubt"
+                                                           : "ok");
     json_count("owners", live);
     json_count("current", current);
-    json_count("doubt", doubtful);
+    json_count("doubt", live - current);
     json_flag("cut_off", follow.cut_off);
     json_real("reached", reached(&follow));
     json_close('}');
@@ -225,7 +222,8 @@ static void state_metrics(const struct view *views, size_t n)
         count[views[i].facts.freshness]++;
     metric("tamis_owners", "gauge", "Owners by the state of their copy");
     for (size_t i = 0; i < STATES; i++)
-        put_format("tamis_owners{state=\"%s\"} %llu\n", states[i], (unsigned long long)count[i]);
+        put_format("tamis_owners{state=\"%s\"} %llu\n", serve_state[i],
+                   (unsigned long long)count[i]);
 }
 
 static void serve_own_metrics(const struct serve_counts *s)

@@ -60,7 +60,7 @@ def test_hosts_with_the_same_attributes_are_asked_as_one(fleet):
     assert len(files) <= 4   # two kinds of hosts, some in a second file
 
 
-def test_a_sealed_day_is_sent_once_and_today_costs_what_changed(fleet):
+def test_a_closed_day_is_sent_once_and_today_costs_what_changed(fleet):
     host = Host(fleet, "web", "csv")
     fleet.hosts.append(host)
     host.write(3000, 0)
@@ -178,7 +178,7 @@ def test_watermarks_and_rates_are_told(fleet):
     done = fleet.run("where", fleet.url, "ip=10.99.0.1", "-v", status=(1,))
     stamp = datetime.datetime.fromtimestamp(as_of, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert "none as of %s" % stamp in done.stderr
-    value, pair = map(float, re.search(r"wrong: (\S+) for a value and a host-day, (\S+) for a combination",
+    value, pair = map(float, re.search(r"false candidates: (\S+) per value and host-day, (\S+) per combination",
                                        done.stderr).groups())
     assert 0 < value < 0.002 and 0 < pair < 1e-6
 
@@ -208,7 +208,7 @@ def test_of_two_with_one_name_the_first_stops(fleet):
     first.index(0)
     second.index(0)
     first.write(10, 0)
-    assert "another host publishes as web" in first.index(0, status=(2,)).stderr
+    assert "another host now publishes as web" in first.index(0, status=(2,)).stderr
 
 
 def test_a_folder_of_copies_answers_by_itself(fleet):

@@ -138,7 +138,7 @@ def test_of_two_origins_with_one_name_the_first_ends(world):
     second.keys = second.base = first.keys
     second.feed_safely(100)
     assert first.process.wait(timeout=WAIT) == 2
-    assert b"another process publishes as a since: a.tamis: " in first.process.stderr.read()
+    assert b"another process now publishes as a: a.tamis: " in first.process.stderr.read()
     second_keys = ["a-%d" % i for i in range(100, 200)]
     wait_for(lambda: all("a" in sure for sure, _ in locate(world, "d", second_keys).values()),
              "the second")

@@ -15,7 +15,7 @@ def test_the_example_follows_and_answers(world, program):
     for name in "ab":
         world.run("create", name + ".tamis")
     origins = [world.start(TAMIS, "publish", name + ".tamis", "--to", "file:exchange", "--as", name, "--stay",
-                           "--beat", "400ms", "--max-age", "100ms", stdin=subprocess.PIPE,
+                           "--beat", "6s", "--max-age", "100ms", stdin=subprocess.PIPE,
                            stderr=subprocess.DEVNULL) for name in "ab"]
     origins[0].stdin.write(b"+ann\n+bob\n")
     origins[1].stdin.write(b"+bob\n")
