@@ -76,6 +76,19 @@ struct peer {
 
 extern const struct peer peer_libbloom, peer_rocksdb;
 
+/* One that takes keys one by one, and grows from 1,000; or is sized for n, where it cannot grow. */
+struct grower {
+    const char *name;
+    void *(*make)(size_t n, double fpp); /* NULL: its source was not there */
+    bool (*add)(void *filter, uint64_t key);
+    bool (*has)(void *filter, uint64_t key);
+    bool (*remove)(void *filter, uint64_t key); /* or NULL */
+    size_t (*bytes)(void *filter);
+    void (*free)(void *filter);
+};
+
+extern const struct grower grower_smooth, grower_libbloom, grower_cqf, grower_cuckoo;
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,8 +2,8 @@
  * What growth, deletion and threads cost: a scalable filter grown from 1,000 keys beside one sized in
  * advance, allocated bits per key along the way, a dynamic filter of 500 vectors beside one spread
  * vector with the same keys and probes, deletable beside plain, two threads beside one; and a smooth filter
- * grown from 1,000 keys: lookups beside a sized one, adds, removals, bits per key, other rates.
- * BENCH_FULL=1 grows to 10^8 keys too.
+ * grown from 1,000 keys: lookups beside a sized one, adds, removals, bits per key, other rates, the longest
+ * add; and beside peers that grow or take removals, one key at a time. BENCH_FULL=1 grows to 10^8 keys too.
  */
 #include <math.h>
 #include <pthread.h>
@@ -359,6 +359,22 @@ static double smooth_grow(tamis_filter *f, size_t n, double fpp)
     return spent / (double)n;
 }
 
+/* Single adds, a fifth more: nearly every part grows once. Some on fresh memory, all in this thread. */
+static void smooth_longest(tamis_filter *f, size_t n)
+{
+    double longest = 0;
+    for (uint64_t i = 0; i < n / 5; i++) {
+        uint64_t key = bench_mix(i ^ UINT64_C(0xA0761D6478BD642F));
+        double start = bench_used();
+        if (tamis_filter_add(f, &key, sizeof key, NULL) != TAMIS_OK)
+            exit(2);
+        double took = bench_used() - start;
+        longest = took > longest ? took : longest;
+    }
+    printf("  longest of %zu single inserts: %.3f ms\n", n / 5, longest * 1e3);
+    smooth_row("insert, longest", n, 0.01, longest * 1e9, 0);
+}
+
 static void smooth(size_t n, const uint64_t *absent)
 {
     struct pair p = {make((tamis_options){.growth = TAMIS_SMOOTH, .deletable = true}),
@@ -381,6 +397,8 @@ static void smooth(size_t n, const uint64_t *absent)
     printf("  insert %.1f ns, remove %.1f ns\n", insert, removal);
     smooth_row("insert, by 1024", n, 0.01, insert, 0);
     smooth_row("remove, by 1024", n, 0.01, removal, 0);
+    fill(p.grown, 1, 0, n / 4 / BENCH_CHUNK * BENCH_CHUNK);
+    smooth_longest(p.grown, n);
     free(present);
     tamis_filter_free(p.grown);
     tamis_filter_free(p.sized);
@@ -414,6 +432,46 @@ static void smooth_rates(const uint64_t *queries)
     }
 }
 
+/* One key at a time, as the peers take them, in one run. */
+static void grower(const struct grower *g, size_t n, const uint64_t *absent)
+{
+    void *f = g->make ? g->make(n, 0.01) : NULL;
+    if (!f)
+        return;
+    bool good = true;
+    uint64_t found = 0;
+    double start = bench_used();
+    for (uint64_t i = 1; i <= n && good; i++)
+        good = g->add(f, bench_mix(i));
+    double added = bench_used();
+    for (size_t i = 0; i < QUERIES; i++)
+        found += g->has(f, absent[i]);
+    double asked = bench_used(), rate = (double)found / QUERIES;
+    for (uint64_t i = 1; i <= n / 4 && g->remove; i++)
+        good &= g->remove(f, bench_mix(i));
+    double removed = bench_used(), bits = (double)g->bytes(f) * 8 / (double)n;
+    printf(
+        "%-21s %9zu keys: insert %.0f ns, lookup %.0f, remove %.0f; %.1f bits per key, rate %.5f%s\n",
+        g->name, n, (added - start) * 1e9 / (double)n, (asked - added) * 1e9 / QUERIES,
+        (removed - asked) * 4e9 / (double)n, bits, rate, good ? "" : "; it failed");
+    bench_record((struct bench_row){.filter = g->name,
+                                    .what = "grown, lookup, one",
+                                    .n = (double)n,
+                                    .fpp = 0.01,
+                                    .ns = (asked - added) * 1e9 / QUERIES,
+                                    .bits = bits,
+                                    .rate = rate});
+    g->free(f);
+}
+
+static void growers(size_t n, const uint64_t *absent)
+{
+    grower(&grower_smooth, n, absent);
+    grower(&grower_libbloom, n, absent);
+    grower(&grower_cqf, n, absent);
+    grower(&grower_cuckoo, n, absent);
+}
+
 int main(void)
 {
     uint64_t *queries = malloc(QUERIES * 8);
@@ -426,6 +484,8 @@ int main(void)
     smooth(1000000, queries);
     smooth(10000000, queries);
     smooth_rates(queries);
+    growers(1000000, queries);
+    growers(10000000, queries);
     deletable(queries);
     dynamic(queries);
     dynamic_singles();

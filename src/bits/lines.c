@@ -12,6 +12,21 @@ static void stash_dispose(struct retired *retired, const tamis_allocator *a)
     stash_free(PART_OF(retired, struct stash, retired), a);
 }
 
+/* The places of a stash for so many entries. When a part grows its stash has 0.45 entries per line, whatever the
+   width: a large part comes to that in steps of sqrt 2. Every step puts all entries anew. */
+static uint64_t stash_room(const struct body *b, uint64_t before, uint64_t used)
+{
+    uint64_t last = (uint64_t)b->lines * 3 / 4;
+    if (b->depth == 0 && before < 64) /* a small set */
+        return used * 21 / 16 + 3;
+    for (unsigned step = 8; b->depth && step-- > 0;) {
+        uint64_t room = (last >> step / 2) * (step % 2 ? 181 : 256) / 256;
+        if (room >= max_u64(128, used * 3 / 2 + 8))
+            return room;
+    }
+    return used * 2 + 8;
+}
+
 /* Room for `more` entries in the stash. The old one may have readers. An empty one counts as none, whatever room
    it has: bytes have only what is in use, and equal sets stay equal when one of them was loaded. */
 static tamis_error stash_reserve(const struct target *t, uint64_t more)
@@ -19,9 +34,7 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     struct lines *l = t->lines;
     struct body *b = t->body;
     struct stash *old = atomic_load_explicit(&b->stash, memory_order_relaxed);
-    uint64_t used = old ? old->used : 0, room = (used + more) * 2 + 8;
-    if (b->depth == 0 && used < 64) /* a small set */
-        room = (used + more) * 21 / 16 + 3;
+    uint64_t used = old ? old->used : 0, room = stash_room(b, used, used + more);
     if (LIKELY(stash_fits(old, more)) && (used || old->room == room))
         return TAMIS_OK;
     uint64_t grows = stash_bytes((uint32_t)room) - (old ? stash_bytes(old->room) : 0);
@@ -69,11 +82,10 @@ static uint64_t stash_left(const struct body *b, uint64_t line, uint32_t slot)
     return STASH_COPIES - (stash && at < stash->room ? stash_copies(stash->entry[at]) : 0);
 }
 
-/* A line without room: the slot with the greatest order goes to the stash. */
-static void overflow(struct body *b, uint64_t line, uint32_t slot)
+/* A line without room: the slot with the greatest order, `last`, goes to the stash. */
+static void overflow(struct body *b, uint64_t line, uint32_t slot, unsigned last)
 {
     uint8_t *at = body_line(b, line);
-    unsigned last = lines_kernel()->greatest(at, b->width);
     uint32_t leaves = slot_get(at, b->width, last);
     if (slot_order(leaves) <= slot_order(slot) || !to_stash(b, line, leaves, 1))
         to_stash(b, line, slot, 1);
@@ -82,12 +94,12 @@ static void overflow(struct body *b, uint64_t line, uint32_t slot)
     line_changed(b, line);
 }
 
-bool line_overflow(struct body *b, uint64_t line, uint32_t slot)
+bool line_overflow(struct body *b, uint64_t line, uint32_t slot, unsigned last)
 {
     const struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
     if (!stash_fits(stash, 1) || stash->used == 0 || stash_crowded(stash, line, 1))
         return false; /* an empty one counts as none: see stash_reserve() */
-    overflow(b, line, slot);
+    overflow(b, line, slot, last);
     b->keys++;
     b->mass++;
     return true;
@@ -100,7 +112,7 @@ ALWAYS_INLINE void put_slot(struct body *b, uint64_t line, uint32_t slot, unsign
     if (UNLIKELY(slot_bare(b->width, slot)))
         line_set_bound(at, b->width, line_bound(at, b->width) | LINE_BARE);
     if (UNLIKELY(used >= line_slots(b->width))) {
-        overflow(b, line, slot);
+        overflow(b, line, slot, lines_kernel()->greatest(at, b->width));
         return;
     }
     slot_put(at, b->width, used, slot);
@@ -189,17 +201,19 @@ static tamis_error take_slowly(const struct target *t, uint64_t place, unsigned 
     return TAMIS_OK;
 }
 
-/* An entry that is known in full and that nothing matches, or in a line with room: nearly all are. */
+/* An entry in one line that is not there so far, and not coarse: nearly all are. */
 ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned known)
 {
     struct body *b = t->body;
-    if (UNLIKELY(known < body_bits(b) + b->depth))
+    uint64_t key = key_of(b, place, known), mark = key & -key, low = (key ^ mark) >> 1;
+    uint64_t line = line_of(b, low);
+    uint32_t slot = (uint32_t)key & slot_ones(b->width);
+    if (UNLIKELY(is_coarse(b->width, (unsigned)__builtin_ctzll(key)) ||
+                 (mark > 1 && line_of(b, low + mark - 1) != line)))
         return false;
-    uint64_t w = place << b->depth >> b->shift, line = line_of(b, w);
-    uint32_t slot = ((uint32_t)w << 1 | 1) & slot_ones(b->width);
     unsigned used = target_used(t, line);
     bool full = used >= line_slots(b->width);
-    if (UNLIKELY(!t->fresh && (full || slot_present(b, line, slot))))
+    if (UNLIKELY(!t->fresh && slot_present(b, line, slot)))
         return false;
     if (UNLIKELY(full) &&
         (stash_reserve(t, 2) != TAMIS_OK || /* as many as take_slowly() asks for */
@@ -209,7 +223,7 @@ ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned
     if (t->used && !full)
         t->used[line]++;
     b->keys++;
-    b->mass++;
+    b->mass += mark;
     return true;
 }
 

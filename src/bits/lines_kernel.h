@@ -247,13 +247,13 @@ struct change {
 };
 
 ALWAYS_INLINE void change_start(const struct lines_root *root, uint64_t place,
-                                struct change *change)
+                                struct change *change, enum many many)
 {
-    struct body *b =
-        (struct body *)(uintptr_t)body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER);
+    struct body *b = (struct body *)(uintptr_t)body_for(root, place, many);
     struct look look = look_of(b, place);
+    unsigned width = many == MANY_16 ? 16 : b->width;
     __builtin_prefetch(look.line, 0, 2);
-    *change = (struct change){b, (uint8_t *)(uintptr_t)look.line, look.q & slot_ones(b->width)};
+    *change = (struct change){b, (uint8_t *)(uintptr_t)look.line, look.q & slot_ones(width)};
 }
 
 ALWAYS_INLINE uint64_t change_number(const struct change *c)
@@ -262,29 +262,32 @@ ALWAYS_INLINE uint64_t change_number(const struct change *c)
 }
 
 /* A line that is full, one in ten, needs the stash too. */
-ALWAYS_INLINE void change_near(const struct change *c)
+ALWAYS_INLINE void change_near(const struct change *c, enum many many)
 {
+    if (many != MANY_16 || LIKELY(!load16(c->line + 62)))
+        return;
     const struct stash *stash = atomic_load_explicit(&c->body->stash, memory_order_relaxed);
-    if (c->body->width == 16 && UNLIKELY(load16(c->line + 62)) && stash)
+    if (stash)
         __builtin_prefetch(&stash->entry[stash_home(stash, change_number(c))], 1, 3);
 }
 
 /* The keys from `from` on, as far as the ring goes. */
 ALWAYS_INLINE void changes_start(const struct lines_root *root, const tamis_digest *digests,
-                                 size_t from, size_t n, struct change ring[GROUP])
+                                 size_t from, size_t n, struct change ring[GROUP], enum many many)
 {
     for (size_t i = from; i < n && i < from + GROUP; i++)
-        change_start(root, digests[i].a, &ring[i % GROUP]);
+        change_start(root, digests[i].a, &ring[i % GROUP], many);
 }
 
 ALWAYS_INLINE struct change changes_next(const struct lines_root *root, const tamis_digest *digests,
-                                         size_t n, size_t i, struct change ring[GROUP])
+                                         size_t n, size_t i, struct change ring[GROUP],
+                                         enum many many)
 {
     struct change now = ring[i % GROUP];
     if (i + GROUP < n)
-        change_start(root, digests[i + GROUP].a, &ring[i % GROUP]);
+        change_start(root, digests[i + GROUP].a, &ring[i % GROUP], many);
     if (i + NEAR < n)
-        change_near(&ring[(i + NEAR) % GROUP]);
+        change_near(&ring[(i + NEAR) % GROUP], many);
     return now;
 }
 
@@ -311,7 +314,7 @@ ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fre
     unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(c->line) >> 1 | full)
                                 : kernel_used(c->line, width);
     if (UNLIKELY(used >= line_slots(width)))
-        return line_overflow(b, change_number(c), c->q);
+        return line_overflow(b, change_number(c), c->q, kernel_greatest(c->line, width));
     slot_put(c->line, width, used, c->q);
     b->used++;
     b->keys++;
@@ -320,31 +323,45 @@ ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fre
     return true;
 }
 
-static TARGET tamis_error kernel_add(struct lines *l, const tamis_digest *digests, size_t n,
-                                     bool once, uint8_t *fresh, size_t *done)
+/* From key *done on, as long as the same shelf or part is the root. */
+ALWAYS_INLINE TARGET tamis_error add_stream(struct lines *l, const struct lines_root *root,
+                                            const tamis_digest *digests, size_t n, bool once,
+                                            uint8_t *fresh, size_t *done, enum many many)
 {
-    const struct lines_root *root = lines_root_of(l);
+    size_t i = *done;
     struct change ring[GROUP];
     tamis_error e = TAMIS_OK;
     uint64_t added = 0;
-    size_t i;
-    changes_start(root, digests, 0, n, ring);
-    for (i = 0; i < n && e == TAMIS_OK; i++) {
-        struct change now = changes_next(root, digests, n, i, ring);
-        bool good = LIKELY(now.body->width == 16) ? add_to(&now, once, &fresh[i], 16)
-                                                  : add_to(&now, once, &fresh[i], now.body->width);
+    changes_start(root, digests, i, n, ring, many);
+    for (; i < n && e == TAMIS_OK && lines_root_of(l) == root; i++) {
+        struct change now = changes_next(root, digests, n, i, ring, many);
+        bool good = add_to(&now, once, &fresh[i], many == MANY_16 ? 16 : now.body->width);
         added += good & fresh[i];
         if (LIKELY(good))
             continue;
         e = lines_add_slowly(l, digests[i], once, fresh[i]);
-        if (changes_moved(l, root, &now, digests[i].a)) {
-            root = lines_root_of(l);
-            changes_start(root, digests, i + 1, n, ring);
-        }
+        if (changes_moved(l, root, &now, digests[i].a) && lines_root_of(l) == root)
+            changes_start(root, digests, i + 1, n, ring, many);
     }
-    *done = i - (e != TAMIS_OK);
+    *done = i;
     l->keys += added;
     l->added += added;
+    return e;
+}
+
+static TARGET tamis_error kernel_add(struct lines *l, const tamis_digest *digests, size_t n,
+                                     bool once, uint8_t *fresh, size_t *done)
+{
+    tamis_error e = TAMIS_OK;
+    size_t i = 0;
+    while (i < n && e == TAMIS_OK) {
+        const struct lines_root *root = lines_root_of(l);
+        enum many many = root_many(root);
+        e = many == MANY_16    ? add_stream(l, root, digests, n, once, fresh, &i, MANY_16)
+            : many == MANY_ONE ? add_stream(l, root, digests, n, once, fresh, &i, MANY_ONE)
+                               : add_stream(l, root, digests, n, once, fresh, &i, MANY_OTHER);
+    }
+    *done = i - (e != TAMIS_OK);
     return e;
 }
 
@@ -383,28 +400,40 @@ ALWAYS_INLINE TARGET bool take_from(const struct change *c, uint64_t place, unsi
     return true;
 }
 
+ALWAYS_INLINE TARGET void take_stream(struct lines *l, const struct lines_root *root,
+                                      const tamis_digest *digests, size_t n, uint8_t *taken,
+                                      size_t *done, enum many many)
+{
+    size_t i = *done;
+    struct change ring[GROUP];
+    uint64_t removed = 0;
+    changes_start(root, digests, i, n, ring, many);
+    for (; i < n && lines_root_of(l) == root; i++) {
+        struct change now = changes_next(root, digests, n, i, ring, many);
+        bool there = take_from(&now, digests[i].a, many == MANY_16 ? 16 : now.body->width);
+        if (UNLIKELY(!there)) {
+            there = lines_take_slowly(l, digests[i]);
+            if (changes_moved(l, root, &now, digests[i].a) && lines_root_of(l) == root)
+                changes_start(root, digests, i + 1, n, ring, many);
+        }
+        removed += taken[i] = there;
+    }
+    *done = i;
+    l->keys -= removed;
+    l->removed += removed;
+}
+
 static TARGET void kernel_take(struct lines *l, const tamis_digest *digests, size_t n,
                                uint8_t *taken)
 {
-    const struct lines_root *root = lines_root_of(l);
-    struct change ring[GROUP];
-    uint64_t removed = 0;
-    changes_start(root, digests, 0, n, ring);
-    for (size_t i = 0; i < n; i++) {
-        struct change now = changes_next(root, digests, n, i, ring);
-        taken[i] = LIKELY(now.body->width == 16) ? take_from(&now, digests[i].a, 16)
-                                                 : take_from(&now, digests[i].a, now.body->width);
-        if (UNLIKELY(!taken[i])) {
-            taken[i] = lines_take_slowly(l, digests[i]);
-            if (changes_moved(l, root, &now, digests[i].a)) {
-                root = lines_root_of(l);
-                changes_start(root, digests, i + 1, n, ring);
-            }
-        }
-        removed += taken[i];
+    for (size_t i = 0; i < n;) {
+        const struct lines_root *root = lines_root_of(l);
+        enum many many = root_many(root);
+        if (many == MANY_16)
+            take_stream(l, root, digests, n, taken, &i, MANY_16);
+        else
+            take_stream(l, root, digests, n, taken, &i, root->lines ? MANY_ONE : MANY_OTHER);
     }
-    l->keys -= removed;
-    l->removed += removed;
 }
 
 #define LINES_KERNEL(name, has_key, pour)                                                 \

@@ -179,8 +179,9 @@ bool slot_present(const struct body *b, uint64_t line, uint32_t slot);
 tamis_error lines_add_slowly(struct lines *l, tamis_digest digest, bool once, bool fresh);
 /* Those that are in the stash or in two lines, or whose part should shrink; false: it is no member. */
 bool lines_take_slowly(struct lines *l, tamis_digest digest);
-/* A slot that nothing matches into a line that is full; false if the stash must grow for that. */
-bool line_overflow(struct body *b, uint64_t line, uint32_t slot);
+/* A slot that nothing matches into a line that is full, and whose slot `last` has the greatest order; false if the
+   stash must grow for that. */
+bool line_overflow(struct body *b, uint64_t line, uint32_t slot, unsigned last);
 /* The least slot that the stash has of a line comes back to slot `at`, the first free one. */
 void line_refill(struct body *b, uint64_t line, unsigned at);
 

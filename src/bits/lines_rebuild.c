@@ -181,12 +181,13 @@ static tamis_error visit_stash(const struct visit *v, struct pour *pour)
         uint32_t slot = stash_slot(entry);
         if (slot == 0 || line >= b->lines || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
             continue; /* none, or bytes of a file that others change */
-        uint64_t from = first_of(b, line), key = key_in(b, slot, from, first_of(b, line + 1) - 1);
-        uint64_t low = (key & (key - 1)) >> 1;
-        if (low < from || (pour && stash_copies(entry) == 1 &&
-                           pour_slot(pour, slot, low, pour_more(pour), pour->to->width)))
+        uint64_t from = first_of(b, line);
+        uint64_t low = from + ((slot_order(slot) / 2 - from) & slot_ones(b->width - 1u));
+        if (line_of(b, low) != line || /* it begins before the line */
+            (pour && stash_copies(entry) == 1 &&
+             pour_slot(pour, slot, low, pour_more(pour), pour->to->width)))
             continue;
-        e = visit_key(v, key, stash_copies(entry));
+        e = visit_key(v, low << 1 | (slot & -slot), stash_copies(entry));
     }
     return e;
 }

@@ -620,6 +620,13 @@ size_t interp_random(uint64_t *rng, uint8_t *program, size_t room)
     return len;
 }
 
+void interp_smooth(uint8_t *program, bool deletable, bool capacity)
+{
+    program[0] = 3; /* growth_of() */
+    program[1] &= (uint8_t) ~(FLAG_DELETABLE | FLAG_BLOCKED);
+    program[1] |= (uint8_t)((deletable ? FLAG_DELETABLE : 0) | (capacity ? 0 : FLAG_BLOCKED));
+}
+
 static bool fails(const uint8_t *program, size_t len, enum interp_plant plant, size_t *runs)
 {
     struct interp_report report;

@@ -67,5 +67,7 @@ size_t interp_shrink(uint8_t *program, size_t len, enum interp_plant plant,
                      struct interp_report *report);
 /* A random program, leaning to the limits; its length, at most room. */
 size_t interp_random(uint64_t *rng, uint8_t *program, size_t room);
+/* Makes the filter of a program a smooth one, with lines from the first key on or after a vector. */
+void interp_smooth(uint8_t *program, bool deletable, bool capacity);
 
 #endif

@@ -54,6 +54,27 @@ TEST(library_does_as_the_model)
     }
 }
 
+/* The default filters alone, 10^7 steps of each kind in a long run. */
+TEST(smooth_filters_do_as_the_model)
+{
+    static const char *const names[] = {"plain", "past a capacity", "deletable"};
+    uint64_t rng = harness_seed(), most = HARNESS_TIMES(100000, 10000000);
+    for (unsigned kind = 0; kind < 3; kind++) {
+        uint64_t steps = 0, programs = 0;
+        for (bool good = true; good && steps < most; programs++) {
+            uint8_t program[ROOM];
+            struct interp_report report;
+            size_t len = interp_random(&rng, program, ROOM);
+            interp_smooth(program, kind == 2, kind == 1);
+            good = good_program(program, len, &report);
+            steps += report.steps;
+        }
+        if (getenv("TEST_VERBOSE"))
+            printf("%s: %" PRIu64 " programs, %" PRIu64 " steps\n", names[kind], programs, steps);
+        CHECK_MSG(steps >= most, "%s", names[kind]);
+    }
+}
+
 /* Of each kind of fault, every one is reported. */
 TEST(planted_faults_are_caught)
 {
