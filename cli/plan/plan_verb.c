@@ -16,6 +16,7 @@ static const struct form {
     {"fixed", O(items) | O(fpp), 0, plan_fixed_size},
     {"fixed", O(bits) | O(hashes) | O(items), 0, plan_fixed_rate},
     {"fixed", O(bits) | O(hashes) | O(fpp), 0, plan_fixed_capacity},
+    {"smooth", O(items) | O(fpp), 0, plan_smooth},
     {"dynamic", O(bits) | O(hashes) | O(capacity) | O(items), O(union_items), plan_dynamic_rates},
     {"dynamic", O(max_items) | O(fpp) | O(sizes), 0, plan_dynamic_sizes},
     {"dynamic", O(hashes) | O(items) | O(fpp) | O(tolerate), 0, plan_dynamic_thresholds},
@@ -81,7 +82,8 @@ static int run_form(const struct plan *plan, const char *name)
     const struct form *form = nearest(name, given, &distance);
     if (!form)
         return complain(
-            "unknown form: %s: give fixed, dynamic, scalable, flexible, index or replica", name);
+            "unknown form: %s: give smooth, fixed, dynamic, scalable, flexible, index or replica",
+            name);
     if (distance == 0)
         return form->run(plan);
     uint32_t missing = form->needs & ~given, extra = given & ~(form->needs | form->may);
@@ -106,8 +108,8 @@ int verb_plan(int argc, char **argv)
         args[i].name = option_text(i, names[i]) + 2;
     struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1)
-        return complain("%s: tamis plan FORM: give fixed, dynamic, scalable, flexible, index or "
-                        "replica",
+        return complain("%s: tamis plan FORM: give smooth, fixed, dynamic, scalable, flexible, "
+                        "index or replica",
                         words.n ? "too many words" : "no form");
     return plan.plot && !plot_may(plan.plot) ? TROUBLE : run_form(&plan, words.word[0]);
 }

@@ -51,6 +51,7 @@ int plan_dynamic_rates(const struct plan *plan);
 int plan_dynamic_sizes(const struct plan *plan);
 int plan_dynamic_thresholds(const struct plan *plan);
 int plan_scalable(const struct plan *plan);
+int plan_smooth(const struct plan *plan);
 int plan_flexible_lambda(const struct plan *plan);
 int plan_flexible_rate(const struct plan *plan);
 int plan_index(const struct plan *plan);

@@ -1,4 +1,4 @@
-/* tamis plan scalable, flexible: stacks of vectors. */
+/* tamis plan smooth, scalable, flexible: filters that grow. */
 #include "plan_verb.h"
 
 #include "ui/args.h"
@@ -6,6 +6,36 @@
 #include "ui/report.h"
 
 #define LAYERS 512
+
+/* ---- smooth ---------------------------------------------------------------------------------- */
+
+int plan_smooth(const struct plan *p)
+{
+    tamis_plan_lines plan = tamis_plan_smooth(p->items, p->fpp);
+    if (plan.width == 0)
+        return complain(
+            "no lines: --items, --fpp: give 1 to 2^40 items and a rate of 0.0001 or more");
+    report_open(p->json);
+    report_text("form", "form", "smooth");
+    report_count("items", "items n", p->items);
+    report_rate("fpp", "rate p", p->fpp);
+    report_count("parts", "parts", plan.parts);
+    report_count("width", "bits of a slot", plan.width);
+    report_real("bits_per_item", "bits per item, on average over its growth", plan.bits);
+    report_rate("rate", "rate, grown from nothing", plan.rate);
+    report_close();
+    struct plot *plot = plot_new(p->plot, "Smooth filters: rate and bits", "items", "rate", 0);
+    plot_second_axis(plot, "bits per item");
+    for (int curve = 0; curve < 2; curve++) {
+        plot_curve(plot, curve ? "bits per item" : "rate", curve);
+        for (int i = 1; plot && i <= PLOT_POINTS; i++) {
+            double n = plot_place(i, (double)p->items);
+            plan = tamis_plan_smooth(n < 1 ? 1 : (uint64_t)n, p->fpp);
+            plot_point(plot, n, curve ? plan.bits : plan.rate);
+        }
+    }
+    return plot_draw(plot);
+}
 
 /* ---- scalable -------------------------------------------------------------------------------- */
 

@@ -14,6 +14,8 @@ const char help_plan[] =
     "  [rate_exp rate_discrete rate_exact rate_blocked bits_per_item]\n"
     "plan fixed --bits m --hashes k --fpp p\n"
     "  [capacity_real capacity_whole capacity_best capacity_spread capacity_blocked]\n"
+    "plan smooth --items n --fpp p\n"
+    "  the default filter, grown from nothing: [parts width bits_per_item rate]\n"
     "plan dynamic --bits m --hashes k --capacity c --items n [--union-items n2]\n"
     "  [rows rate_row rate_3 bound_12 rate_single rate_14 size_ratio_13 size_ratio_13_best f1_9 f2_10\n"
     "  multi_expected multi_bound present_expected insert_ratio]; [union] with [rate_4 rate_or gain_6]\n"

@@ -39,6 +39,16 @@ TAMIS_API tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, dou
 /* False positive rate of a vector after n distinct keys; NaN unless k is in 1..64. */
 TAMIS_API double tamis_plan_rate(tamis_layout layout, uint64_t units, unsigned k, double n);
 
+/* A smooth filter for a rate of p, grown from nothing to n keys. Its parts grow one after the other: `bits` is
+   the average over the moments of their growth, with what a part has beside its lines. */
+typedef struct tamis_plan_lines {
+    unsigned width; /* bits of a slot; 0: not possible */
+    unsigned parts;
+    double bits; /* of memory per key */
+    double rate;
+} tamis_plan_lines;
+TAMIS_API tamis_plan_lines tamis_plan_smooth(uint64_t n, double p);
+
 /* Largest integer n whose rate is at most p; 0 if there is none. */
 TAMIS_API uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsigned k, double p);
 

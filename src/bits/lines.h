@@ -144,6 +144,8 @@ struct lines {
 #define LINES_RATE_MIN 1e-4
 
 tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp);
+/* Bits of the slots that large parts begin with. */
+unsigned lines_width(double fpp);
 void lines_free(struct lines *l);
 /* Frees what was replaced: all of it when the caller is alone, else what no reader can hold. */
 void lines_reclaim(struct lines *l, bool alone);

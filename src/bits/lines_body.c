@@ -249,12 +249,17 @@ static uint64_t bytes_of(const struct lines *l)
     return bytes;
 }
 
-tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp)
+unsigned lines_width(double fpp)
 {
     unsigned width = 12;
     for (double least = 0.1; width < WIDTH_LAST && fpp < least * 0.999; least /= 10)
         width += 4;
-    *l = (struct lines){.allocator = a, .fpp = fpp, .width = (uint8_t)width};
+    return width;
+}
+
+tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp)
+{
+    *l = (struct lines){.allocator = a, .fpp = fpp, .width = (uint8_t)lines_width(fpp)};
     lines_clear(l);
     return atomic_load(&l->root) ? TAMIS_OK : TAMIS_ENOMEM;
 }

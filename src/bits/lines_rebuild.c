@@ -4,6 +4,7 @@
  */
 #include "kernel.h"
 #include "lines_place.h"
+#include "plan/plan.h"
 #include "lines_stash.h"
 
 /* ---- all entries of a body ------------------------------------------------------------------- */
@@ -339,6 +340,50 @@ struct body *body_first(struct lines *l)
 static uint64_t split_at(unsigned depth)
 {
     return depth == 0 ? SMALL : depth < DEPTH_LAST ? 65536 : UINT64_MAX;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+/* Bits per key of lines and stash. One part is as large as it is; of many, some have just grown by 3/16 and some are
+   about to. Stashes have 1.5 to 2 places for each entry. */
+static double plan_memory(struct size size, double keys, unsigned depth)
+{
+    double load = depth ? line_load(size.width) * (1 - 3 / 38.0) : keys / (double)size.lines;
+    double lines = keys / load, stashed = plan_excess(load, line_slots(size.width)) * lines;
+    double part =
+        (lines * LINE_BYTES + stashed * 1.75 * sizeof(uint64_t) + sizeof(struct body)) * 8;
+    return part / keys;
+}
+
+/* An average part, through all its sizes. */
+tamis_plan_lines tamis_plan_smooth(uint64_t n, double p)
+{
+    tamis_plan_lines out = {0, 1, 0, 0};
+    if (n == 0 || n > UINT64_C(1) << 40 || !(p >= LINES_RATE_MIN && p < 1))
+        return out;
+    const struct lines l = {.fpp = p, .width = (uint8_t)lines_width(p)};
+    struct size size = size_for(&l, NULL, (struct content){0}, 0, 256);
+    double used = 0, rate = 0;
+    for (unsigned depth = 0;;) {
+        double keys = (double)n / out.parts, room = (double)size.lines * line_load(size.width);
+        unsigned bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
+        rate += ((keys < room ? keys : room) - used) / (double)(UINT64_C(1) << bits);
+        if (keys <= room) {
+            out.width = size.width, out.rate = rate;
+            out.bits = plan_memory(size, keys, depth);
+            return out;
+        }
+        unsigned known = depth + bits;
+        bool split = (uint64_t)room >= split_at(depth);
+        depth += split ? DEPTH_STEP : 0;
+        out.parts <<= split ? DEPTH_STEP : 0;
+        used = split ? room / (1 << DEPTH_STEP) : room;
+        struct content content = {(uint64_t)used, (uint64_t)used, rate, known};
+        size = size_for(&l, NULL, content, depth, split ? 128 : 256);
+        bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
+        double least = used / (double)(UINT64_C(1) << bits); /* if bits that were known are lost */
+        rate = depth + bits < known && least > rate ? least : rate;
+    }
 }
 
 /* ---- other bodies ---------------------------------------------------------------------------- */

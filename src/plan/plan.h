@@ -32,6 +32,9 @@ double plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fi
 /* tamis_plan_items for the blocked layout. */
 double plan_items_blocked(uint64_t units, unsigned k, double ones);
 
+/* The mean of what exceeds `room`, of a number that is Poisson with this mean. */
+double plan_excess(double mean, unsigned room);
+
 /* sum_i w[i] B(t,i): the probability that t throws into m cells cover i given ones, where i has
    probability w[i], i below n. */
 double plan_cover_sum(double m, double t, const double *w, unsigned n);

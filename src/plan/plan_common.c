@@ -305,3 +305,14 @@ tamis_plan_size plan_vector_of(tamis_layout layout, uint64_t n, double p, unsign
     uint64_t units = fit(&s, k, first_guess(&s, k));
     return units > BITS_MAX / unit_bits(s.layout) ? no_size : size_of(&s, foldable(units), k);
 }
+
+double plan_excess(double mean, unsigned room)
+{
+    double chance = exp(-mean), below = 0; /* of i, and the mean of room - i below room */
+    for (unsigned i = 0; i < room; i++) {
+        below += chance * (room - i);
+        chance *= mean / (i + 1);
+    }
+    double excess = mean - room + below;
+    return excess > 0 ? excess : 0;
+}

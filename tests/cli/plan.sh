@@ -26,6 +26,18 @@ bits per item                               9.62406' "" \
 json full-precision 'tamis plan fixed --bits 1280 --hashes 7 --items 133 --json' \
     'd["rate_exp"] == (1 - math.exp(-7 * 133 / 1280)) ** 7 or abs(d["rate_exp"] / (1 - math.exp(-7 * 133 / 1280)) ** 7 - 1) < 1e-14'
 
+# smooth: as the library grows, from one part to 16 and 256
+for n in 2000 30000 200000; do
+    tamis create "$n.tamis" --growth smooth && seq "$n" | tamis add "$n.tamis" && tamis info --json "$n.tamis" >"$n.json"
+    json "smooth-$n" "tamis plan smooth --items $n --fpp 0.01 --json" \
+        "0.93 < (json.load(open('$n.json'))['bytes'] - 700) * 8 / $n / d['bits_per_item'] < 1.09 and
+         0.85 < json.load(open('$n.json'))['fpp_now'] / d['rate'] < 1.15 and d['rate'] <= 0.01"
+done
+json smooth-large 'tamis plan smooth --items 100M --fpp 0.01 --json' \
+    'd["parts"] == 256 and d["width"] == 16 and 21 < d["bits_per_item"] < 24 and 0.005 < d["rate"] <= 0.01'
+json smooth-strict 'tamis plan smooth --items 3M --fpp 0.0001 --json' '33 < d["bits_per_item"] < 40 and d["rate"] <= 1e-4'
+trouble smooth-rate 'no lines: --items, --fpp: give ' 'tamis plan smooth --items 1M --fpp 0.00001'
+
 # dynamic
 dynamic='tamis plan dynamic --bits 1280 --hashes 7 --capacity 133 --items 1330'
 json dynamic-rates "$dynamic --json" \
@@ -123,8 +135,8 @@ is plot-nowhere 2 "x" "tamis plan: No such file or directory: no/g.svg: give the
     'tamis plan fixed --items 10 --fpp 0.1 --plot no/g.svg >/dev/null; s=$?; echo x; (exit $s)'
 
 # mistakes
-trouble no-form 'no form: tamis plan FORM: give fixed, dynamic, ' 'tamis plan'
-trouble unknown-form 'unknown form: square: give fixed, dynamic, ' 'tamis plan square --items 3'
+trouble no-form 'no form: tamis plan FORM: give smooth, fixed, ' 'tamis plan'
+trouble unknown-form 'unknown form: square: give smooth, fixed, ' 'tamis plan square --items 3'
 trouble missing-option 'missing option: --items: plan fixed needs it here; ' 'tamis plan fixed --fpp 0.1'
 trouble extra-option 'option does not apply: --hosts: leave it out; ' 'tamis plan fixed --items 10 --fpp 0.1 --hosts 3'
 trouble bad-hashes "wrong value '65': --hashes: give 1 to 64$" 'tamis plan fixed --bits 100 --hashes 65 --items 3'
