@@ -216,13 +216,15 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
     for (uint32_t i = 0; i < n; i++)
         vectors += tamis_plan_rate((int)s->opt.layout, layers->v[i]->bits.units,
                                    layers->v[i]->bits.k, (double)layers->v[i]->load);
-    if (vectors + rate > s->opt.fpp) {
+    double share = s->opt.budget * SMOOTH_LINES, lines = rate > share ? rate : share;
+    if (vectors + rate >= s->opt.fpp) { /* nothing would be left for what comes */
         if (!(flags & TAMIS_MERGE_RESTATE))
             return TAMIS_ERATE;
-        s->opt.fpp = vectors + rate < 1 ? vectors + rate : 1;
+        s->opt.fpp = vectors + lines < 1 ? vectors + lines : 1;
     }
-    if (rate > l->fpp || l->fpp > s->opt.fpp - vectors)
-        l->fpp = s->opt.fpp - vectors;
+    double left = s->opt.fpp - vectors;
+    if (rate > l->fpp || l->fpp > left)
+        l->fpp = left > 0 ? left : lines;
     return TAMIS_OK;
 }
 
