@@ -161,8 +161,8 @@ static tamis_error step(struct follow *f, tamis_reason *reason)
     tamis_following_facts facts;
     tamis_error e = tamis_following_step(f->following, WAIT_MS, reason);
     tamis_following_position(f->following, position);
-    tamis_following_info(f->following, &facts);
     uint64_t clock = carrier_clock(), now = clock / 1000000;
+    tamis_following_info(f->following, &facts);
     saver_note(&f->saver, position, facts.reached < clock ? clock - facts.reached : 0);
     if (f->live && now >= f->next_show) {
         f->next_show = now + SHOW_MS;

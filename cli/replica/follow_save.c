@@ -13,6 +13,7 @@ static bool save_copy(struct replicas *r, uint32_t number, const char *name)
     struct replica *replica = &r->replica[number];
     tamis_follower_facts facts;
     tamis_reason reason = {0};
+    uint64_t now = carrier_clock(); /* not after saving, which may take longer than the lease */
     if (!tamis_directory_copy(r->directory, number, &facts))
         return true; /* dropped just now: the next round removes its file */
     replica->name = name;
@@ -26,7 +27,6 @@ static bool save_copy(struct replicas *r, uint32_t number, const char *name)
         replica->epoch = facts.epoch;
         replica->version = facts.version;
     }
-    uint64_t now = carrier_clock();
     replica->heard = now > facts.age ? now - facts.age : 0;
     replica->lease = facts.freshness == TAMIS_CURRENT ? facts.lease : 0;
     replica->beat = facts.beat;

@@ -40,6 +40,7 @@ struct publishing {
     struct change_log log;
     uint64_t beat_ms, next_beat, look_ms, next_look, looks, save_ms, next_save;
     uint64_t gap_ms, next_publish; /* milliseconds, at least, between publications */
+    uint64_t age_ms;               /* --max-age, which is checked so often, or every second */
     char end;
     bool strict, changed, window, ack;
     uint64_t acknowledged; /* lines */
@@ -116,6 +117,8 @@ static void beat(struct publishing *p)
     if (p->window)
         failed(p, tamis_filter_expire(as_filter(p->store.set)), NULL);
     if (p->error == TAMIS_OK && outbox_send(&p->box)) {
+        if (tamis_origin_due(p->origin) != TAMIS_DUE_NOT) /* since the last check */
+            publish(p, outbox_snapshot_due(&p->box));
         failed(p, tamis_origin_beat(p->origin, outbox_add, &p->box), NULL);
         outbox_send(&p->box);
     }
@@ -250,7 +253,7 @@ static bool strict_stop(const struct publishing *p)
 /* Milliseconds until the next action is due. */
 static uint64_t wait_of(const struct publishing *p, bool gap)
 {
-    uint64_t now = carrier_now(), next = now + 1000; /* --max-age is checked every second */
+    uint64_t now = carrier_now(), next = now + (p->age_ms < 1000 ? p->age_ms : 1000);
     const uint64_t times[] = {p->next_beat, p->next_look, p->next_save,
                               gap ? p->next_publish : next, p->box.n ? now + RETRY_MS : next};
     for (size_t i = 0; i < COUNT(times); i++)
@@ -366,6 +369,7 @@ static void set_times(const struct choices *c, struct publishing *p, tamis_origi
     p->beat_ms = milliseconds(o->beat);
     p->look_ms = p->beat_ms < LOOK_MS ? p->beat_ms : LOOK_MS;
     p->save_ms = milliseconds(c->save);
+    p->age_ms = o->targets.max_age ? o->targets.max_age / 1000000 + 1 : 1000;
     p->gap_ms = c->gap == ARG_NONE ? 0 : c->gap / 1000000;
 }
 

@@ -91,9 +91,9 @@ def wait_for(condition, what, seconds=WAIT):
     raise AssertionError("%s: not within %d s" % (what, seconds))
 
 
-def locate(world, folder, keys):
+def locate(world, folder, keys, **more):
     """key -> (owners, owners in doubt)"""
-    out = world.run("locate", folder, *keys, status=(0, 1))
+    out = world.run("locate", folder, *keys, status=(0, 1), **more)
     answers = {key: (set(), set()) for key in keys}
     for line in out.splitlines():
         key, _, names = line.partition("\t")
@@ -126,6 +126,6 @@ def all_located(world, folder, origins):
     return True
 
 
-def follow(world, folder, url=None, **more):
-    return world.start(TAMIS, "follow", url or world.url, "-o", folder, "--every",
-                       "1s" if LONG else "100ms", stderr=subprocess.DEVNULL, **more)
+def follow(world, folder, url=None, every="1s" if LONG else "100ms", **more):
+    return world.start(TAMIS, "follow", url or world.url, "-o", folder, "--every", every,
+                       stderr=subprocess.DEVNULL, **more)

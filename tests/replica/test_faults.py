@@ -160,6 +160,19 @@ def test_two_followers_do_not_share_a_folder(world):
     world.run("follow", world.url, "-o", "d", "--once", "--for", "120s")
 
 
+def test_a_slow_disk_does_not_prolong_a_lease(world):
+    """The copy was heard of before it is saved, and saving it takes longer than its lease."""
+    world.run("create", "a.tamis")
+    world.run("publish", "a.tamis", "--to", "file:exchange", "--as", "a", input="+ann\n")
+    clocks = Clocks(world.folder, "d")
+    for slow, doubt in [("0", set()), ("100", {"a"})]:
+        follower = follow(world, "d" + slow, "file:exchange", "1h", env=dict(clocks.env, TAMIS_SLOW_DISK=slow))
+        wait_for(lambda: os.path.exists(os.path.join(world.folder, "d" + slow, "status")), "the status")
+        follower.kill()
+        follower.wait()
+        assert locate(world, "d" + slow, ["zoe"], env=clocks.env)["zoe"][1] == doubt
+
+
 def test_a_question_during_an_update_sees_one_state(world):
     world.start_server()
     origins = [Fed(world, "o%d" % i, "--beat", "60s", "--max-age", "10ms") for i in range(6)]
