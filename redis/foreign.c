@@ -29,8 +29,8 @@
 #define SEED       UINT64_C(0xc6a4a7935bd1e995)
 #define PARTS_MAX  1024
 #define HASHES_MAX 2048 /* a rate of 5e-324, the lowest, needs 1075 */
-#define HEAD       20
-#define HEAD_PART  53
+#define HEAD       sizeof(struct packed_head)
+#define HEAD_PART  sizeof(struct packed_part)
 
 enum { FORCE64 = 4, NO_SCALING = 8 }; /* bits of the options */
 
@@ -305,46 +305,29 @@ void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-uint64_t get_number(const unsigned char **p, unsigned bytes)
-{
-    uint64_t x = 0;
-    for (unsigned i = 0; i < bytes; i++)
-        x |= (uint64_t)(*p)[i] << 8 * i;
-    *p += bytes;
-    return x;
-}
+/* The first chunk: bytes as they are in memory, since tamis needs a little-endian machine. */
+struct packed_head {
+    uint64_t items;
+    uint32_t n, options, growth;
+} __attribute__((packed));
 
-void put_number(unsigned char **p, uint64_t x, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        (*p)[i] = (unsigned char)(x >> 8 * i);
-    *p += bytes;
-}
-
-static double get_real(const unsigned char **p)
-{
-    uint64_t bits = get_number(p, 8);
-    double x;
-    memcpy(&x, &bits, 8);
-    return x;
-}
-
-static void put_real(unsigned char **p, double x)
-{
-    uint64_t bits;
-    memcpy(&bits, &x, 8);
-    put_number(p, bits, 8);
-}
+struct packed_part {
+    uint64_t bytes, bits, items;
+    double rate, bits_each;
+    uint32_t hashes;
+    uint64_t capacity;
+    uint8_t log2;
+} __attribute__((packed));
 
 bool foreign_head(const void *data, size_t len, enum dialect dialect)
 {
-    const unsigned char *p = (const unsigned char *)data + 8;
+    struct packed_head head;
     if (cuckoo_head(len))
         return dialect != BF;
     if (dialect == CF || len < HEAD + HEAD_PART || (len - HEAD) % HEAD_PART)
         return false;
-    return get_number(&p, 4) == (len - HEAD) / HEAD_PART &&
-           (get_number(&p, 4) & ~UINT64_C(15)) == 0;
+    memcpy(&head, data, HEAD);
+    return head.n == (len - HEAD) / HEAD_PART && head.options <= 15;
 }
 
 /* Allocates the parts, of up to `most` bytes together; all bytes are missing. */
@@ -364,26 +347,28 @@ static bool take_parts(struct foreign *f, uint64_t most)
     return true;
 }
 
-static struct foreign *begin_parts(const unsigned char *p, size_t len, const char **why)
+static struct foreign *begin_parts(const unsigned char *data, size_t len, const char **why)
 {
+    struct packed_head head;
     *why = "no memory";
     struct foreign *f = foreign_new((len - HEAD) / HEAD_PART, PARTS_MAX);
     if (!f)
         return NULL;
-    f->items = get_number(&p, 8);
-    get_number(&p, 4);
-    f->options = get_number(&p, 4);
-    f->growth = (uint32_t)get_number(&p, 4);
+    memcpy(&head, data, HEAD);
+    f->items = head.items;
+    f->options = head.options;
+    f->growth = head.growth;
     for (uint32_t i = 0; i < f->n; i++) {
-        struct foreign_part *part = &f->part[i];
-        part->bytes = (size_t)get_number(&p, 8);
-        part->bits = get_number(&p, 8);
-        part->items = get_number(&p, 8);
-        part->rate = get_real(&p);
-        part->bits_each = get_real(&p);
-        part->hashes = (uint32_t)get_number(&p, 4);
-        part->capacity = get_number(&p, 8);
-        part->log2 = (uint32_t)get_number(&p, 1);
+        struct packed_part p;
+        memcpy(&p, data + HEAD + i * HEAD_PART, HEAD_PART);
+        f->part[i] = (struct foreign_part){.bytes = (size_t)p.bytes,
+                                           .bits = p.bits,
+                                           .items = p.items,
+                                           .rate = p.rate,
+                                           .bits_each = p.bits_each,
+                                           .hashes = p.hashes,
+                                           .capacity = p.capacity,
+                                           .log2 = p.log2};
     }
     if (chain_good(f, why))
         return f;
@@ -439,27 +424,14 @@ size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chun
 
 bool foreign_head_bytes(const struct foreign *f, struct buffer *out)
 {
-    unsigned char part[HEAD_PART], *p = part;
+    const struct packed_head head = {f->items, f->n, (uint32_t)f->options, f->growth};
     if (f->bucket)
         return cuckoo_head_bytes(f, out);
-    put_number(&p, f->items, 8);
-    put_number(&p, f->n, 4);
-    put_number(&p, f->options, 4);
-    put_number(&p, f->growth, 4);
-    if (!buffer_add(out, part, HEAD))
-        return false;
-    for (const struct foreign_part *x = f->part; x < f->part + f->n; x++) {
-        p = part;
-        put_number(&p, x->bytes, 8);
-        put_number(&p, x->bits, 8);
-        put_number(&p, x->items, 8);
-        put_real(&p, x->rate);
-        put_real(&p, x->bits_each);
-        put_number(&p, x->hashes, 4);
-        put_number(&p, x->capacity, 8);
-        put_number(&p, x->log2, 1);
-        if (!buffer_add(out, part, HEAD_PART))
-            return false;
+    bool good = buffer_add(out, &head, HEAD);
+    for (const struct foreign_part *x = f->part; good && x < f->part + f->n; x++) {
+        const struct packed_part p = {x->bytes,     x->bits,   x->items,    x->rate,
+                                      x->bits_each, x->hashes, x->capacity, (uint8_t)x->log2};
+        good = buffer_add(out, &p, HEAD_PART);
     }
-    return true;
+    return good;
 }

@@ -53,12 +53,10 @@ bool foreign_head_bytes(const struct foreign *f, struct buffer *out);
 size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chunk, size_t most);
 
 /* Shared by the two files: an empty one, of 1 to `most` parts (NULL: it cannot be, or no memory), and what
-   both load, hash and pack with. */
+   both load and hash with. */
 struct foreign *foreign_new(uint64_t n, uint64_t most);
 bool foreign_load_missing(RedisModuleIO *io, struct foreign *f, const char **why);
 uint64_t foreign_hash(const void *key, size_t len, uint64_t seed); /* MurmurHash64A */
-uint64_t get_number(const unsigned char **p, unsigned bytes);
-void put_number(unsigned char **p, uint64_t x, unsigned bytes);
 
 /* ---- foreign_cuckoo.c ---- */
 bool cuckoo_has(const struct foreign *f, const void *key, size_t len);

@@ -29,7 +29,6 @@
 #define PART_MAX  (UINT64_C(1) << 32) /* bytes: RedisBloom counts slots in 32 bits */
 #define PARTS_MAX 65535
 #define PARTIAL   ((uint64_t)1 << 40)
-#define HEAD      38
 
 struct print {
     uint64_t h, other;
@@ -304,34 +303,36 @@ void cuckoo_save(RedisModuleIO *io, const struct foreign *f)
         rm.SaveUnsigned(io, f->missing);
 }
 
+struct packed_cuckoo {
+    uint64_t items, buckets, removals, n;
+    uint16_t bucket, iterations, growth;
+} __attribute__((packed));
+
 bool cuckoo_head(size_t len)
 {
-    return len == HEAD;
+    return len == sizeof(struct packed_cuckoo);
 }
 
 struct foreign *cuckoo_begin(const void *data, const char **why)
 {
-    const unsigned char *p = data;
-    uint64_t items = get_number(&p, 8), buckets = get_number(&p, 8);
-    uint64_t removals = get_number(&p, 8), n = get_number(&p, 8);
-    uint64_t bucket = get_number(&p, 2), iterations = get_number(&p, 2);
-    struct foreign *f = cuckoo_new(n, buckets, bucket, iterations, get_number(&p, 2), why);
+    struct packed_cuckoo p;
+    memcpy(&p, data, sizeof p);
+    struct foreign *f = cuckoo_new(p.n, p.buckets, p.bucket, p.iterations, p.growth, why);
     if (f) {
-        f->items = items;
-        f->removals = removals;
+        f->items = p.items;
+        f->removals = p.removals;
     }
     return f;
 }
 
 bool cuckoo_head_bytes(const struct foreign *f, struct buffer *out)
 {
-    unsigned char head[HEAD], *p = head;
-    put_number(&p, f->items, 8);
-    put_number(&p, f->part[0].buckets, 8);
-    put_number(&p, f->removals, 8);
-    put_number(&p, f->n, 8);
-    put_number(&p, f->bucket, 2);
-    put_number(&p, f->iterations, 2);
-    put_number(&p, f->growth, 2);
-    return buffer_add(out, head, HEAD);
+    const struct packed_cuckoo p = {f->items,
+                                    f->part[0].buckets,
+                                    f->removals,
+                                    f->n,
+                                    (uint16_t)f->bucket,
+                                    (uint16_t)f->iterations,
+                                    (uint16_t)f->growth};
+    return buffer_add(out, &p, sizeof p);
 }
