@@ -54,15 +54,16 @@ static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *
 /* The bytes checked are the bytes read, once, without a second copy. */
 static tamis_error read_pieces(struct pieces_in *in, const struct spill *file, tamis_reason *reason)
 {
-    uint8_t *buffer = mem_new(&mem_system, 1, READ_PIECE);
+    const size_t room = (size_t)min_u64(READ_PIECE, file->end); /* all of it is wiped */
+    uint8_t *buffer = mem_new(&mem_system, 1, room);
     tamis_error e = buffer ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for it");
     for (uint64_t at = 0, n; e == TAMIS_OK && at < file->end; at += n) {
-        n = min_u64(READ_PIECE, file->end - at);
+        n = min_u64(room, file->end - at);
         int error = spill_read(file, buffer, (size_t)n, at); /* EIO: the file became shorter */
         e = error ? fail(reason, TAMIS_EIO, "it could not be read to its end")
                   : pieces_in_add(in, buffer, (size_t)n, reason);
     }
-    mem_free_secret(&mem_system, buffer, 1, READ_PIECE);
+    mem_free_secret(&mem_system, buffer, 1, room);
     return e;
 }
 

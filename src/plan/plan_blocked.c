@@ -17,7 +17,8 @@
 #define LANE       64.0
 #define LANES      8
 #define C_MAX      (K_MAX / LANES)
-#define EXACT_KEYS 8 /* number of keys in a block up to which F is summed exactly */
+#define EXACT_KEYS 8    /* number of keys in a block up to which F is summed exactly */
+#define MEAN_FULL  24.0 /* mean number from which one block in 10,000 has so few */
 /* number of keys from which a block counts as full: x > .9996 even at k = 1 */
 #define KEYS_FULL 4096.0
 
@@ -32,6 +33,7 @@ struct lane {
     double rho[C_MAX + 1], now[C_MAX + 1];  /* rho_u, and rho_u^j for the present j */
     double low[C_MAX + 1], high[C_MAX + 1]; /* coefficients of g(j,q) and g(j,q+1) */
     double skew;                            /* of lane_pull() */
+    bool exact;                             /* blocks with few keys matter */
 };
 
 /* Coefficients of E[(X/64)^c] in the powers (1-u/64)^throws: the distinct cells of c probes,
@@ -171,7 +173,7 @@ static double few_rate(unsigned k, unsigned j)
 static double block_rate(const struct lane *a, double j)
 {
     double x = 1 - a->now[1];
-    if (a->r && j <= EXACT_KEYS)
+    if (a->r && j <= EXACT_KEYS && a->exact)
         return j > 0 ? few_rate(a->q * LANES + a->r, (unsigned)j) : 0;
     if (!(x > 0))
         return 0;
@@ -202,6 +204,7 @@ double tamis_plan_rate_blocked(uint64_t units, unsigned k, double n)
     double first = units == 1 ? ceil(n) : floor(mean - 10 * sqrt(mean) - 10);
     first = first < 0 ? 0 : first;
     lane_start(&a, k, first);
+    a.exact = units == 1 || mean < MEAN_FULL;
     if (units == 1)
         return first > KEYS_FULL ? 1 : block_rate(&a, first);
     double weight = 1, all = 0, sum = 0;

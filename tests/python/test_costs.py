@@ -62,3 +62,13 @@ def test_a_plan_near_a_rate_of_1_is_made_at_once(tmp_path):
     """A billion instructions are a fifth of a second; step by step it would be 10^12 items."""
     assert instructions([TAMIS, "plan", "fixed", "--items", "1e12", "--fpp", "0.9999999999999999"],
                         tmp_path) < 10 ** 9
+
+
+def test_a_small_file_and_a_first_plan_cost_little(tmp_path):
+    """Wiping a buffer of 1 MiB after a small file was read took another 10^6 instructions; blocks with so few keys
+    that there is hardly one took 5 * 10^7 in the first plan of a process."""
+    subprocess.run([TAMIS, "create", "--capacity", "100", "small"], cwd=tmp_path, check=True)
+    assert instructions([TAMIS, "add", "small", "key"], tmp_path) < 1.6e6
+    for rate in ("0.01", "0.001"):
+        assert instructions([TAMIS, "create", "--growth", "fixed", "--capacity", "1e6", "--fpp", rate, rate],
+                            tmp_path) < 2e7
