@@ -87,7 +87,7 @@ struct grower {
     void (*free)(void *filter);
 };
 
-extern const struct grower grower_smooth, grower_libbloom, grower_cqf, grower_cuckoo;
+extern const struct grower grower_smooth, grower_libbloom, grower_cuckoo;
 
 #ifdef __cplusplus
 }
