@@ -43,7 +43,7 @@ struct piece {
     uint64_t sum[2]; /* of its bytes */
     /* Not published: */
     bool sent;
-    bool gone;            /* left out of the next manifest, but named by the published one */
+    bool gone;            /* listed by the published manifest, but not by the next one */
     uint64_t weight;      /* approximate bytes of its digests, while they are kept */
     uint64_t first, last; /* lowest and highest id of the catalog entries it covers */
 };

@@ -54,19 +54,19 @@ struct source {
     uint8_t trailer;
 };
 
-/* A kind of compression. `step` makes up to `room` bytes; 0 bytes and no error: call again,
-   unless `ended`. Errors are set with source_damaged(). */
+/* A kind of compression. `step` decodes up to `room` bytes and returns how many; after 0 without an error it
+   is called again, unless the source has ended. It reports errors with source_damaged(). */
 enum run { RUN_ON, RUN_END, RUN_DAMAGED, RUN_NOMEM };
 
 struct decoder {
     const char *name;
-    const char *library; /* that it needs; if it was built without it, that is all there is */
+    const char *library; /* it needs this one; in a build without it, only both names are set */
     size_t state;        /* bytes of s->state, zeroed before `start`; 0: none */
     tamis_error (*start)(struct source *s, const struct restart *from, tamis_reason *reason);
     size_t (*step)(struct source *s, uint8_t *out, size_t room);
     void (*stop)(struct source *s);
-    /* For reader_frames.c: starts a frame; decodes [in, in + *len) to `out` and stores
-       the rest of the input and the number of bytes made. */
+    /* For reader_frames.c: `begin` starts a frame; `run` decodes [in, in + *len) to `out` and stores how much
+       input is left and how many bytes it wrote. */
     bool (*begin)(struct source *s);
     enum run (*run)(struct source *s, const uint8_t *in, size_t *len, uint8_t *out, size_t *room);
 };
@@ -82,12 +82,12 @@ struct source *source_new(const char *path, int fd, bool regular, uint64_t limit
 tamis_error source_start(struct source *s, enum packing kind, const struct restart *from,
                          tamis_reason *reason);
 void source_free(struct source *s);
-/* The text of `packed`, which is UTF-16 of this kind; `from` as for source_start(). Takes `packed`; NULL: no
-   memory. Its restart points are those of `packed`, behind a byte that says how many bytes of UTF-16 are
-   between such a point and the next character. */
+/* The text of `packed`, which is UTF-16 of this kind; `from` as for source_start(). Owns `packed` from then
+   on; NULL if there is no memory. A restart point is one of `packed` after a byte with the number of bytes of
+   UTF-16 between that point and the next character. */
 struct source *source_wide(struct source *packed, enum packing kind, const struct restart *from);
 
-/* Text, up to `room` bytes. Fewer: it ended, with s->error if that was premature; or a pipe has
+/* Reads up to `room` bytes of text. Fewer if it ended, with s->error if that was premature, or if a pipe has
    no more yet. */
 size_t source_read(struct source *s, uint8_t *out, size_t room);
 

@@ -4,10 +4,9 @@
  * small would take, and the blocks share huge pages: random lookups in 28 MB of blocks of 100 KB take half
  * as long as on pages of 4 KB.
  *
- * Blocks are placed first fit, from high addresses to low ones, as the system places what it maps, and free
- * neighbours are one. Whoever replaces blocks in turn frees them in the order of their addresses, so that free
- * space stays in one piece. Free pages go back to the system once they are
- * more than a 32nd.
+ * Blocks are placed first fit, from high addresses to low ones, as the system places its mappings, and free
+ * neighbours are joined. A caller that replaces its blocks in turn frees them in the order of their addresses, so
+ * that the free space stays contiguous. Free pages go back to the system once they are more than a 32nd of all.
  */
 #ifndef TAMIS_ARENA_H
 #define TAMIS_ARENA_H
