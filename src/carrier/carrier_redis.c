@@ -232,6 +232,7 @@ struct taking {
     uint64_t
         age; /* of all entries; AGE_UNKNOWN: by their ids, which start with the server's time, */
     uint64_t clock; /* and its time now, in milliseconds */
+    uint64_t since; /* carrier_clock when either was known */
     carrier_take take;
     void *context;
 };
@@ -256,6 +257,8 @@ static bool take_entry(const redisReply *entry, const struct taking *t)
     if (age == AGE_UNKNOWN &&
         (age = carrier_since(strtoull(id, NULL, 10), t->clock)) != AGE_UNKNOWN)
         age = age < UINT64_MAX / 1000000 ? age * 1000000 : AGE_UNKNOWN;
+    if (age != AGE_UNKNOWN)
+        age += carrier_clock() - t->since; /* taking the entries before it */
     carrier_deliver(t->take, t->context, owner, message->str, message->len, age);
     return true;
 }
@@ -265,6 +268,7 @@ static int take_entries(struct redis *r, const redisReply *entries, char positio
                         struct taking *t)
 {
     size_t n = reply_parts(entries);
+    t->since = carrier_clock();
     if (n && t->age == AGE_UNKNOWN && !server_time(r, &t->clock))
         return -1;
     for (size_t i = 0; i < n; i++) {
@@ -310,7 +314,7 @@ static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int
     line_patience(&r->line, 0);
     if (!reply)
         return -1;
-    struct taking t = {NULL, carrier_since(c->reached, carrier_clock()), 0, take, context};
+    struct taking t = {NULL, carrier_since(c->reached, carrier_clock()), 0, 0, take, context};
     int n = take_entries(r, reply_part(reply_part(reply, 0), 1), position, &t);
     freeReplyObject(reply);
     char asked[CARRIER_POSITION];
@@ -327,7 +331,7 @@ static int redis_receive(struct carrier *c, char position[CARRIER_POSITION], int
 static bool take_again(struct redis *r, const char *owner, char from[CARRIER_POSITION],
                        const char *position, carrier_take take, void *context)
 {
-    struct taking t = {owner, AGE_UNKNOWN, 0, take, context};
+    struct taking t = {owner, AGE_UNKNOWN, 0, 0, take, context};
     for (int n = READ_MOST; n == READ_MOST && before(from, position);) {
         redisReply *reply =
             line_command(&r->line, "XRANGE %s (%s %s COUNT %d", r->name, from, position, READ_MOST);

@@ -134,9 +134,9 @@ struct object_taking {
 
 static bool take_messages(struct objects *o, struct owner_messages *place, struct object_taking *t)
 {
-    uint64_t since = carrier_since(o->carrier.reached, carrier_clock());
-    if (place->last < place->seen) /* numbers start again: the folder was emptied */
-        place->seen = place->known = 0, since = AGE_UNKNOWN;
+    bool anew = place->last < place->seen; /* numbers start again: the folder was emptied */
+    if (anew)
+        place->seen = place->known = 0;
     if (place->first > place->seen + 1)
         place->seen = place->first - 1; /* the follower notices the gap */
     for (int i = 0; i < TAKE_MOST && place->seen < place->last; i++) {
@@ -154,6 +154,7 @@ static bool take_messages(struct objects *o, struct owner_messages *place, struc
         place->seen = number;
         if (r == OBJECT_NONE)
             continue;
+        uint64_t since = anew ? AGE_UNKNOWN : carrier_since(o->carrier.reached, carrier_clock());
         bool came = since != AGE_UNKNOWN && number > place->known;
         place->known = number > place->known ? number : place->known;
         carrier_deliver(t->take, t->context, place->owner, file.data, file.len,

@@ -425,6 +425,7 @@ tamis_error tamis_directory_take(tamis_directory *d, const char *name, const voi
     struct envelope envelope;
     struct owner *owner = NULL;
     tamis_taken outcome = TAMIS_REFUSED;
+    uint64_t arrived = d->follower.clock(d->follower.clock_context);
     tamis_error e = envelope_open(&envelope, message, len, reason);
     if (e == TAMIS_OK && name && strcmp(name, envelope.m.owner) != 0)
         e = fail(reason, TAMIS_EFAMILY, "the message is from %.60s, not from %.60s",
@@ -436,7 +437,8 @@ tamis_error tamis_directory_take(tamis_directory *d, const char *name, const voi
                  "%.100s: its set was put and takes no messages: drop it first", owner->name);
     if (e == TAMIS_OK) {
         d->taking = owner;
-        e = follower_take(atomic_load(&owner->follower), &envelope, len, age, &outcome, reason);
+        e = follower_take(atomic_load(&owner->follower), &envelope, len, arrived, age, &outcome,
+                          reason);
         tamis_error put = follow_copy(d, owner);
         if (put != TAMIS_OK) {
             outcome = TAMIS_REFUSED;

@@ -45,6 +45,7 @@ struct tamis_follower {
     struct told t;
     struct delays delays, rival; /* of the newest run, and of the previous one */
     uint64_t taken_over;         /* clock when the newest run was first heard of */
+    uint64_t arrived;            /* clock when the message being taken arrived */
     struct envelope held;        /* the message whose parts are being collected; parts 0: none */
     struct sink parts;
     follower_swap swap; /* of a directory, or NULL */

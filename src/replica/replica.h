@@ -6,9 +6,10 @@
 #include "message.h"
 #include "tamis/replica.h"
 
-/* tamis_follower_take for a message that was opened; `taken` is required. */
-tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
-                          tamis_taken *taken, tamis_reason *reason);
+/* tamis_follower_take for a message that was opened; `taken` is required. `age` is that of its arrival: taking it may
+   last longer than a lease. */
+tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t arrived,
+                          uint64_t age, tamis_taken *taken, tamis_reason *reason);
 /* The copy of a follower, for the thread that takes messages. */
 const tamis_filter *follower_copy(const tamis_follower *f);
 /* Until when (clock) its lease allows trusting the copy; 0: not at all. And for how long after the last

@@ -58,12 +58,11 @@ static void hear_rival(tamis_follower *f, const tamis_message *m)
 /* Its age, by the carrier or by its own time, whichever is greater. */
 static uint64_t age_of(tamis_follower *f, const tamis_message *m, uint64_t age)
 {
-    uint64_t now = f->clock(f->clock_context);
     if (m->epoch != f->delays.epoch) {
         f->rival = f->delays;
-        f->taken_over = now;
+        f->taken_over = f->arrived;
     }
-    return max_u64(age, lateness(f, &f->delays, m, now));
+    return max_u64(age, lateness(f, &f->delays, m, f->arrived));
 }
 
 static void settle(tamis_follower *f)
@@ -89,7 +88,7 @@ static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
         atomic_store(&f->beat, e->m.beat);
         f->t.targets = e->m.targets;
     }
-    uint64_t now = f->clock(f->clock_context), lease = follower_lease_span(f), expires = 0;
+    uint64_t now = f->arrived, lease = follower_lease_span(f), expires = 0;
     uint64_t heard = now > age ? now - age : 0;
     bool other = e->m.epoch != f->t.newest_epoch;
     if (age < lease)
@@ -291,9 +290,10 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
     return TAMIS_OK;
 }
 
-tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t age,
-                          tamis_taken *taken, tamis_reason *reason)
+tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t arrived,
+                          uint64_t age, tamis_taken *taken, tamis_reason *reason)
 {
+    f->arrived = arrived;
     f->t.bytes += len;
     *taken = TAMIS_REFUSED;
     retired_free(&f->retired, false, &f->a);
@@ -311,9 +311,10 @@ tamis_error tamis_follower_take(tamis_follower *f, const void *message, size_t l
 {
     struct envelope e;
     tamis_taken outcome = TAMIS_REFUSED;
+    uint64_t arrived = f->clock(f->clock_context);
     tamis_error error = envelope_open(&e, message, len, reason);
     if (error == TAMIS_OK)
-        error = follower_take(f, &e, len, age, &outcome, reason);
+        error = follower_take(f, &e, len, arrived, age, &outcome, reason);
     else
         f->t.bytes += len, f->t.refused++, follower_tell(f, atomic_load(&f->copy));
     if (taken)

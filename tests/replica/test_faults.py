@@ -283,7 +283,7 @@ class Faults:
     located, or its owner is in doubt."""
 
     def __init__(self, world, rng):
-        self.world, self.rng, self.done = world, rng, collections.Counter()
+        self.world, self.rng, self.done, self.recent = world, rng, collections.Counter(), []
         self.lines = {name: Line(world.port) for name in "abd"}
         self.clocks = {name: Clocks(world.folder, name) for name in "abds"}
         self.start_server()
@@ -320,7 +320,15 @@ class Faults:
         answers = locate(self.world, "d", list(keys)) if keys else {}
         denied = [key for key, origin in keys.items()
                   if origin.name not in answers[key][0] | answers[key][1]]
-        assert not denied, (denied[:5], self.done)
+        assert not denied, str((denied[:5], self.recent[-6:], self.facts(asked), self.done))
+
+    def facts(self, asked):
+        """What may tell why a key was denied: times before the question, clocks, the status that was read."""
+        with open(os.path.join(self.world.folder, "d", "status")) as file:
+            status = file.read()
+        return ({origin.name: [(round(asked - at, 2), n) for at, n in origin.safe[-8:]] for origin in self.origins},
+                {name: (clocks.day, clocks.boot) for name, clocks in self.clocks.items()},
+                round(time.clock_gettime(time.CLOCK_BOOTTIME), 2), round(time.monotonic() - asked, 2), status)
 
     def feed(self):
         for origin in self.origins:
@@ -390,6 +398,7 @@ class Faults:
                  self.shift_clock, self.sleep_and_wake, self.partition]
         fault = self.rng.choice(kinds)
         self.done[fault.__name__] += 1
+        self.recent.append((round(time.monotonic(), 2), fault.__name__))
         mend = fault()
         for wait in range(2):
             if wait and mend:

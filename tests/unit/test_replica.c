@@ -22,6 +22,7 @@ struct version {
 
 struct world {
     uint64_t rng, now, epochs;
+    uint64_t step; /* of the clock, whenever it is read */
     struct history history;
     tamis_filter *filter;
     tamis_origin *origin;
@@ -36,7 +37,9 @@ struct world {
 
 static uint64_t world_clock(void *context)
 {
-    return ((struct world *)context)->now;
+    struct world *w = context;
+    w->now += w->step;
+    return w->now;
 }
 
 static int enqueue(void *context, const void *data, size_t len)
@@ -548,6 +551,33 @@ TEST(a_lease_runs_out_and_is_renewed)
     CHECK(tamis_origin_farewell(w.origin, enqueue, &w) == TAMIS_OK);
     deliver(&w, 0, false, false);
     CHECK(tamis_follower_freshness(w.follower) == TAMIS_GONE);
+    world_end(&w);
+}
+
+/* A busy machine: between any two looks at the clock more than a lease passes. */
+TEST(the_time_that_taking_a_message_takes_counts)
+{
+    static struct world w;
+    tamis_follower_facts facts;
+    if (!CHECK(world_begin(&w, 15, 1, 0)))
+        return;
+    tamis_origin_free(w.origin);
+    tamis_origin_options o = {
+        .owner = "store-7", .beat = 100, .clock = world_clock, .clock_context = &w};
+    CHECK(tamis_origin_new(&w.origin, w.filter, &o, NULL) == TAMIS_OK);
+    for (unsigned kind = 0; kind < 2; kind++) { /* a snapshot, a delta */
+        add_keys(w.filter, 10 * kind, 10 * kind + 10);
+        publish(&w, false);
+        uint64_t arrived = w.now + 400;
+        w.step = 400;
+        CHECK(tamis_follower_take(w.follower, w.queue[kind].data, w.queue[kind].len, 0, NULL,
+                                  NULL) == TAMIS_OK);
+        w.step = 0;
+        w.now = arrived + 4000;
+        tamis_follower_info(w.follower, &facts);
+        CHECK_MSG(facts.freshness == TAMIS_STALE && facts.age == 4000, "%u: %llu", kind,
+                  (unsigned long long)facts.age);
+    }
     world_end(&w);
 }
 
