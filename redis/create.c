@@ -512,7 +512,6 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
     if (rm.IsKeysPositionRequest(ctx))
         return reserve_keys(ctx, argv, bf ? 2 : argc);
     creation_init(&c, WITH_RESERVE | (bf ? WITH_BF : 0));
-    secret_redact_options(ctx, argv, argc);
     bool alike = !bf && is_word(argv[2], "LIKE");
     if (!alike)
         error = creation_rate(&c, argv[2]);
@@ -520,6 +519,7 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
         error = creation_capacity(&c, argv[3]);
     if (!error)
         error = creation_options(&c, argv, argc, alike ? 2 : 4);
+    secret_redact_options(ctx, argv, argc);
     if (error)
         return rm.ReplyWithError(ctx, error);
     time_of_command(c.at);

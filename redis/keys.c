@@ -257,8 +257,8 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int w
     if (argc < 4)
         return rm.WrongArity(ctx);
     creation_init(&c, with);
-    secret_redact_options(ctx, argv, argc);
     const char *error = creation_options(&c, argv, argc, 2);
+    secret_redact_options(ctx, argv, argc);
     if (error)
         return rm.ReplyWithError(ctx, error);
     if (c.items == 0 || c.items == argc)

@@ -254,7 +254,8 @@ void secret_adopt(const uint8_t key[TAMIS_KEY_LEN]);
 void secret_offer(const uint8_t *key); /* NULL: none */
 void secret_start(RedisModuleCtx *ctx);
 bool secret_told(RedisModuleCtx *ctx); /* may the client have it? false when it has replied */
-/* Keeps an argument out of MONITOR and SLOWLOG; or those after KEY and FAMILY. */
+/* Keeps an argument out of MONITOR and SLOWLOG; or those after KEY and FAMILY. Read them before: Valkey 8.1
+   replaces them in argv, and earlier servers in a copy of it. */
 void secret_redact(RedisModuleCtx *ctx, int position);
 void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 

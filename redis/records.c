@@ -188,9 +188,9 @@ COMMAND(command_xreserve)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     memset(p, 0, sizeof *p);
     creation_init(&p->c, WITH_RECORDS);
-    secret_redact_options(ctx, argv, argc);
     error = read_plan(p, argv, argc);
     if (error) {
+        secret_redact_options(ctx, argv, argc);
         rm.ReplyWithError(ctx, error);
         reservation_free(p);
         return RM_OK;
@@ -210,6 +210,7 @@ COMMAND(command_xreserve)
         notify(ctx, "tamis.reserve", argv[1]);
         rm.ReplyWithSimpleString(ctx, "OK");
     }
+    secret_redact_options(ctx, argv, argc); /* once argv was replicated */
     rm.CloseKey(key);
     reservation_free(p);
     return RM_OK;
