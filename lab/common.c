@@ -171,10 +171,12 @@ tamis_filter *lab_filter(const tamis_options *options)
 void lab_own_probes(tamis_filter *f, probe_fn probe, void *context)
 {
     struct layers *stack = set_layers(&f->set);
-    f->set.family.probe = probe;
-    f->set.family.probe_context = context;
+    MUST(terms_own(&f->set));
+    struct terms *terms = set_terms(&f->set);
+    terms->family.probe = probe;
+    terms->family.probe_context = context;
     for (uint32_t i = 0; i < layers_count(stack); i++)
-        stack->v[i]->bits.kernel = kernel_choose(f->set.opt.layout, &f->set.family);
+        stack->v[i]->bits.kernel = kernel_choose(terms->opt.layout, &terms->family);
     set_quick(&f->set);
 }
 

@@ -114,9 +114,11 @@ void flexible_free(struct flexible *x)
 static void draw(struct flexible *x)
 {
     uint32_t vectors = layers_count(set_layers(&x->filter[0]->set));
-    if (speed_sizes(x->speed) > 1 && vectors != x->vectors)
-        x->filter[0]->set.opt.lambdas[0] =
+    if (speed_sizes(x->speed) > 1 && vectors != x->vectors) {
+        MUST(terms_own(&x->filter[0]->set));
+        set_opt(&x->filter[0]->set)->lambdas[0] =
             (uint8_t)(1 + rng_below(&x->state, speed_sizes(x->speed)));
+    }
     x->vectors = vectors;
 }
 
@@ -178,7 +180,7 @@ void flexible_add(struct flexible *x, const uint64_t *keys, size_t n)
    size that no vector has yet counts for nothing, though its filter has an empty one. */
 static const struct layers *opened(const struct flexible *x, unsigned i)
 {
-    return i == 0 || x->filter[i]->set.stored ? set_layers(&x->filter[i]->set) : NULL;
+    return i == 0 || set_stored(&x->filter[i]->set) ? set_layers(&x->filter[i]->set) : NULL;
 }
 
 double flexible_rate(const struct flexible *x)
@@ -219,7 +221,7 @@ double flexible_items(const struct flexible *x)
 {
     double items = 0;
     for (unsigned i = 0; i < x->filters; i++)
-        items += (double)x->filter[i]->set.stored;
+        items += (double)set_stored(&x->filter[i]->set);
     return items;
 }
 

@@ -21,18 +21,19 @@ static void probe_segments(const struct family *family, tamis_digest digest, uin
 static void reshape(tamis_records *x, unsigned q, uint64_t m)
 {
     struct layer *layer = set_layers(&x->set)->l[0];
-    x->set.family.probe = probe_segments;
+    MUST(terms_own(&x->set));
+    set_family(&x->set)->probe = probe_segments;
     for (uint32_t i = 0; i < layer->parts; i++) {
         struct vector *old = layer->part[i].vector;
         if (!old)
             continue;
-        struct vector *v = vector_new(&x->set.allocator, &x->set.family,
+        struct vector *v = vector_new(set_allocator(&x->set), set_family(&x->set),
                                       (struct shape){TAMIS_SPREAD, q * m, q}, false, true);
         if (!v)
             MUST(TAMIS_ENOMEM);
         vector_set_limits(v, UINT64_C(1) << 32, old->fpp);
         layer->part[i].vector = v;
-        vector_free(old, &x->set.allocator);
+        vector_free(old, set_allocator(&x->set));
     }
     set_layers(&x->set)->v[0] = layer->part[0].vector;
 }

@@ -139,7 +139,7 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
    each of which is legal although their sum is not. False if it has replied. */
 static bool fits(RedisModuleCtx *ctx, const struct value *v)
 {
-    uint64_t limit = v->limit ? v->limit : value_limit();
+    uint64_t limit = set_memory_limit(v->set) ? set_memory_limit(v->set) : value_limit();
     if (value_encoded_size(v) == 0) {
         rm.ReplyWithError(ctx, "ERR the result cannot be saved: a figure is out of range, or the "
                                "server has no memory for it");

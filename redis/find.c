@@ -34,6 +34,7 @@ struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char *
         return NULL;
     }
     struct value *v = rm.ModuleTypeGetValue(key);
+    copy_wait(v, true);
     *error = not_wanted(v, kind);
     return *error ? NULL : v;
 }
@@ -106,7 +107,7 @@ static int reply_space(RedisModuleCtx *ctx, const struct value *v)
         ctx,
         "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, or "
         "make one with a larger MAXMEM (tamis.value-limit bounds it)",
-        (unsigned long long)(v ? v->limit : 0));
+        (unsigned long long)(v && v->set ? set_memory_limit(v->set) : 0));
 }
 
 int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,

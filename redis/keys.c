@@ -92,10 +92,12 @@ static __attribute__((noinline)) tamis_error add_batch(const struct adding *a, s
     return tamis_filter_add_many(filter, digests, some, fresh, done);
 }
 
-/* Replicas ignore memory limits: what the master accepted has to fit here. True: try again, then restore it. */
-static bool limit_aside(RedisModuleCtx *ctx, const struct value *v, tamis_error e)
+/* Replicas ignore memory limits: what the master accepted has to fit here. The limit, if it is put aside: try again,
+   then restore it. */
+static uint64_t limit_aside(RedisModuleCtx *ctx, const struct value *v, tamis_error e)
 {
-    return e == TAMIS_ESPACE && v->limit && follows(ctx) && set_limit(v->set, 0) == TAMIS_OK;
+    uint64_t limit = e == TAMIS_ESPACE && v->set ? set_memory_limit(v->set) : 0;
+    return limit && follows(ctx) && set_limit(v->set, 0) == TAMIS_OK ? limit : 0;
 }
 
 /* Adds the next item, or the next batch of items, and replies. */
@@ -105,9 +107,10 @@ static tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct value 
     uint8_t fresh[BATCH];
     size_t done = 0;
     tamis_error e = batch ? add_batch(a, v, fresh, &done) : add_one(ctx, a, v, &was);
-    if (done == 0 && limit_aside(ctx, v, e)) {
+    uint64_t limit = done == 0 ? limit_aside(ctx, v, e) : 0;
+    if (limit) {
         e = batch ? add_batch(a, v, fresh, &done) : add_one(ctx, a, v, &was);
-        set_limit(v->set, v->limit);
+        set_limit(v->set, limit);
     }
     if (!batch && e == TAMIS_OK) {
         a->changed |= was || always;

@@ -45,7 +45,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
             rm.ReplyWithError(ctx, NOT_FOUND);
         else if (p->offset != have)
             reply_printf(ctx, "%s: the next byte is %llu", bad_data(p), (unsigned long long)have);
-        else if (p->len > there->total - have)
+        else if (p->len > pieces_in_total(there->in) - have)
             rm.ReplyWithError(ctx, bad_data(p));
         else
             return there;
@@ -77,14 +77,12 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
     *e = partial_end(partial, &v, follows(ctx), reason);
     if (!v)
         return NULL;
-    uint64_t most = value_limit();
+    uint64_t most = value_limit(), limit = set_memory_limit(v->set);
     bool following = follows(ctx);
     if (!p->limit && !following)
-        p->limit = v->limit && v->limit < most ? v->limit : most;
-    if (p->limit) {
+        p->limit = limit && limit < most ? limit : most;
+    if (p->limit)
         set_limit(v->set, p->limit);
-        v->limit = p->limit;
-    }
     return v;
 }
 
@@ -148,7 +146,7 @@ static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key
     struct value *whole = NULL;
     tamis_reason reason = {0};
     tamis_error e = partial_add(v, p->data, p->len, follows(ctx), &reason);
-    uint64_t missing = e == TAMIS_OK ? v->total - partial_have(v) : 0;
+    uint64_t missing = e == TAMIS_OK ? pieces_in_total(v->in) - partial_have(v) : 0;
     bool keyless = first && pieces_in_keyless(v->in);
     if (e == TAMIS_OK && missing == 0)
         whole = load_end(ctx, p, v, &e, &reason);

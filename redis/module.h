@@ -55,22 +55,22 @@ struct publication {
 };
 
 struct value {
-    enum value_kind kind;
-    uint64_t number;     /* its own, never used again while the server runs */
-    struct set *set;     /* NULL in a partial one; on top of a foreign one, or NULL */
-    tamis_growth growth; /* of the set, like the next two */
+    enum value_kind kind : 8;
+    tamis_growth growth : 8; /* of the set, like the next */
     bool deletable;
-    uint64_t limit; /* its memory_limit, put aside while a master is followed */
-    bool kept;      /* it remembers what is added, for a dump */
-    uint32_t parts; /* as last counted for INFO, like its items */
+    bool kept;       /* it remembers what is added, for a dump */
+    uint32_t parts;  /* as last counted for INFO, like its items */
+    struct set *set; /* NULL in a partial one; on top of a foreign one, or NULL */
+    union {
+        uint64_t number; /* its own, never used again while the server runs */
+        struct value *next_freed;
+    };
     union {
         uint64_t items;
-        uint64_t total; /* partial: it will have so many bytes; what has come: */
+        struct pieces_in *in; /* partial: what has come */
     };
-    struct pieces_in *in;
     struct publication *publication;
     struct foreign *foreign;
-    struct value *next_freed;
 };
 
 struct settings_of_server {
@@ -99,6 +99,7 @@ void value_top(struct value *v, struct set *top);                /* on a foreign
    nothing has changed. */
 struct value *value_lift(struct value *v);
 struct value *value_copy(const struct value *v);
+struct value *value_copy_beside(const struct value *v); /* see copy_beside() */
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);
 uint64_t value_encoded_size(const struct value *v);
@@ -132,6 +133,11 @@ uint64_t value_clock(void *unused);
 void release_start(void);
 void release_value(struct value *v); /* a large one in the background */
 unsigned long long release_count(void);
+/* The bytes of a copy, in the background if they are many; and before its reader, or whoever changes, moves or frees
+   either value, goes on. */
+void copy_beside(const struct value *from, const struct value *to, struct mem_later *bytes);
+void copy_wait(const struct value *v, bool reads);
+unsigned long long copy_count(void);
 
 /* ---- type.c ---- */
 extern RedisModuleType *type;
@@ -286,6 +292,7 @@ void dump_changes(struct value *v, bool adds);
 /* To be called before a value is changed, by adding or otherwise. */
 static inline void value_changes(struct value *v, bool adds)
 {
+    copy_wait(v, false);
     if (dumps_in_pieces || v->kept)
         dump_changes(v, adds);
 }

@@ -270,7 +270,8 @@ static void change_record(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
 {
     tamis_key record[TAMIS_ATTRIBUTES_MAX];
     tamis_removed outcome = TAMIS_ABSENT;
-    bool fresh = false, free_hand = adds && v->limit && follows(ctx);
+    uint64_t limit = set_memory_limit(v->set);
+    bool fresh = false, free_hand = adds && limit && follows(ctx);
     if (!read_record(ctx, as_records(v->set), argv + 2, argc - 2, record))
         return;
     if (!adds && !v->deletable) {
@@ -284,7 +285,7 @@ static void change_record(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
                          : tamis_records_remove(as_records(v->set), record, &outcome);
     value_recount(v);
     if (free_hand)
-        set_limit(v->set, v->limit);
+        set_limit(v->set, limit);
     if (e != TAMIS_OK) {
         server.refused += adds;
         reply_failure(ctx, v, e, NULL);

@@ -1,11 +1,15 @@
 /*
- * Freeing large values in the background. DEL, expiry and RENAME onto a key free in the main thread of the server
- * by default, and returning the pages of a full filter of 350 MB takes 100 ms or more. So large values go to a
- * thread of the module, whatever the lazyfree settings. Calls from other threads of the server (UNLINK) free
- * at once.
+ * Large values in the background: they are freed there, and copied.
  *
- * This is off where the server evicts keys: it checks its memory after each eviction and would evict too many
- * while the first ones are still being freed. Its lazyfree-lazy-eviction waits for them.
+ * DEL, expiry and RENAME onto a key free in the main thread of the server by default, and returning the pages of a
+ * full filter of 350 MB takes 100 ms or more. So large values go to a thread of the module, whatever the lazyfree
+ * settings. Calls from other threads of the server (UNLINK) free at once. This is off where the server evicts
+ * keys: it checks its memory after each eviction and would evict too many while the first ones are still being
+ * freed. Its lazyfree-lazy-eviction waits for them.
+ *
+ * COPY takes the memory of the new value and replies; the thread copies the bytes, 124 MB in 80 ms. Whoever comes
+ * meanwhile for the new value, or to change or free the old one, waits for the rest of that time, and so does a
+ * fork, whose child has no such thread. The old one can be read.
  */
 #include "module.h"
 
@@ -20,15 +24,50 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct value *waiting; /* linked by next_freed */
 static bool runs;
-static atomic_ullong
-    beside; /* values that the thread has freed; read by crash reports, without lock */
+/* Values that the thread has freed, and copied; read by crash reports, without lock. */
+static atomic_ullong beside, copied_beside;
 
-static void *free_values(void *unused)
+struct copying {
+    struct copying *next;
+    const struct value *from, *to;
+    struct mem_later bytes;
+    bool begun;
+};
+
+static struct copying *copies; /* one after the other */
+static pthread_cond_t copied = PTHREAD_COND_INITIALIZER;
+static atomic_uint under_way; /* copies */
+
+/* The first one is done, by whoever needs it unless somebody is at it. With the lock, which is free meanwhile. */
+static void copy_step(void)
+{
+    struct copying *c = copies;
+    if (c->begun) {
+        pthread_cond_wait(&copied, &lock);
+        return;
+    }
+    c->begun = true;
+    pthread_mutex_unlock(&lock);
+    mem_copy_now(&c->bytes);
+    pthread_mutex_lock(&lock);
+    copies = c->next;
+    rm.Free(c);
+    copied_beside++;
+    under_way--;
+    pthread_cond_broadcast(&copied);
+}
+
+/* Copies first: a value that is to be freed may have one. */
+static void *work(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&lock);
     for (;;) {
         struct value *v = waiting;
+        if (copies) {
+            copy_step();
+            continue;
+        }
         if (!v) {
             pthread_cond_wait(&more, &lock);
             continue;
@@ -49,21 +88,80 @@ static bool start_thread(void)
     pthread_t thread;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &was);
-    runs = runs || pthread_create(&thread, NULL, free_values, NULL) == 0;
+    runs = runs || pthread_create(&thread, NULL, work, NULL) == 0;
     pthread_sigmask(SIG_SETMASK, &was, NULL);
     return runs;
 }
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+    while (copies)
+        copy_step();
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
 /* In a forked child, which saves, this thread does not exist: values are freed directly. */
-static void forget_thread(void)
+static void in_child(void)
 {
     main_thread = 0;
+    pthread_mutex_unlock(&lock);
 }
 
 void release_start(void)
 {
-    main_thread = pthread_self();
-    pthread_atfork(NULL, NULL, forget_thread);
+    if (pthread_atfork(before_fork, after_fork, in_child) == 0)
+        main_thread = pthread_self();
+}
+
+/* Who reads the old value need not wait. */
+static bool concerns(const struct value *v, bool reads)
+{
+    for (const struct copying *c = copies; c; c = c->next)
+        if (c->to == v || (c->from == v && !reads))
+            return true;
+    return false;
+}
+
+void copy_wait(const struct value *v, bool reads)
+{
+    if (under_way == 0)
+        return;
+    pthread_mutex_lock(&lock);
+    while (concerns(v, reads))
+        copy_step();
+    pthread_mutex_unlock(&lock);
+}
+
+/* In this thread if it is little, or where there is no other. */
+void copy_beside(const struct value *from, const struct value *to, struct mem_later *bytes)
+{
+    bool mine = main_thread && pthread_equal(main_thread, pthread_self());
+    struct copying *c = mine && bytes->n && value_bytes(to) > LARGE ? rm.TryAlloc(sizeof *c) : NULL;
+    if (c) {
+        *c = (struct copying){.from = from, .to = to, .bytes = *bytes};
+        pthread_mutex_lock(&lock);
+        bool queued = start_thread();
+        if (queued) {
+            struct copying **last = &copies;
+            while (*last)
+                last = &(*last)->next;
+            *last = c;
+            under_way++;
+            pthread_cond_signal(&more);
+        }
+        pthread_mutex_unlock(&lock);
+        if (queued) {
+            *bytes = (struct mem_later){0};
+            return;
+        }
+        rm.Free(c);
+    }
+    mem_copy_now(bytes);
 }
 
 void release_value(struct value *v)
@@ -87,4 +185,9 @@ void release_value(struct value *v)
 unsigned long long release_count(void)
 {
     return beside;
+}
+
+unsigned long long copy_count(void)
+{
+    return copied_beside;
 }

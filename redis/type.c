@@ -86,7 +86,7 @@ static void rdb_save(RedisModuleIO *io, void *value)
                             (own ? OWN : 0));
     if (v->publication)
         publication_save(io, v->publication);
-    if (v->in)
+    if (v->kind == VALUE_PARTIAL)
         rm.SaveStringBuffer(io, (const char *)key, sizeof key);
     save_bytes(io, v);
 }
@@ -356,7 +356,7 @@ static void *copy(RedisModuleString *from, RedisModuleString *to, const void *va
 {
     (void)from;
     (void)to;
-    return value_copy(value);
+    return value_copy_beside(value);
 }
 
 static void release(void *value)
@@ -384,6 +384,7 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
     unsigned long part = 0;
     struct value *v = *value;
     struct mover m = {defrag_block, defrag_stop, ctx, v->publication && v->publication->origin};
+    copy_wait(v, false);
     if (rm.DefragCursorGet(ctx, &part) != RM_OK)
         part = 0;
     void *moved = part == 0 ? rm.DefragAlloc(ctx, v) : NULL;

@@ -199,7 +199,8 @@ static struct value *value_new(struct value like)
     if (!v) {
         foreign_free(like.foreign);
         set_free(like.set);
-        pieces_in_free(like.in);
+        if (like.kind == VALUE_PARTIAL)
+            pieces_in_free(like.in);
         return NULL;
     }
     *v = like;
@@ -217,8 +218,7 @@ struct value *value_of(struct set *set)
         (struct value){.kind = set_kind(set) == TAMIS_KIND_FILTER ? VALUE_FILTER : VALUE_RECORDS,
                        .set = set,
                        .growth = facts.growth,
-                       .deletable = facts.deletable,
-                       .limit = facts.memory_limit});
+                       .deletable = facts.deletable});
 }
 
 void value_top(struct value *v, struct set *top)
@@ -227,7 +227,6 @@ void value_top(struct value *v, struct set *top)
     set_brief(top, &facts);
     v->set = top;
     v->growth = facts.growth;
-    v->limit = facts.memory_limit;
     value_recount(v);
 }
 
@@ -266,7 +265,7 @@ struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key)
     if (!in)
         return NULL;
     pieces_in_adopt(in);
-    return value_new((struct value){.kind = VALUE_PARTIAL, .total = total, .in = in});
+    return value_new((struct value){.kind = VALUE_PARTIAL, .in = in});
 }
 
 uint64_t partial_have(const struct value *v)
@@ -298,7 +297,7 @@ static tamis_error decode_partial(struct value *v, struct value **out, tamis_rea
 
 tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis_reason *reason)
 {
-    uint64_t most = EXPANDS * v->total + EXPANDS_MIN, limit = value_limit();
+    uint64_t most = EXPANDS * pieces_in_total(v->in) + EXPANDS_MIN, limit = value_limit();
     if (trusted)
         return decode_partial(v, out, reason);
     atomic_store(&bound, most < limit ? most : limit);
@@ -317,11 +316,13 @@ void value_free(struct value *v)
 {
     if (!v)
         return;
+    copy_wait(v, false);
     all_items -= v->kind == VALUE_PARTIAL ? 0 : v->items;
     all_parts -= v->parts;
     publication_free(v->publication); /* it uses the filter */
     set_free(v->set);
-    pieces_in_free(v->in);
+    if (v->kind == VALUE_PARTIAL)
+        pieces_in_free(v->in);
     if (v->foreign) {
         foreign_values--;
         taken -= foreign_bytes(v->foreign);
@@ -337,9 +338,11 @@ static int copy_bytes(void *context, const void *data, size_t len)
     return partial_add(context, data, len, true, &reason) != TAMIS_OK;
 }
 
-struct value *value_copy(const struct value *v)
+static struct value *copy_value(const struct value *v, bool beside)
 {
+    struct mem_later bytes;
     struct set *copy = NULL;
+    copy_wait(v, true);
     if (v->foreign) {
         struct foreign *f = foreign_copy(v->foreign);
         if (f && v->set && set_clone(&copy, v->set, false) != TAMIS_OK) {
@@ -348,9 +351,18 @@ struct value *value_copy(const struct value *v)
         }
         return f ? value_foreign(f, copy) : NULL;
     }
-    if (v->set)
-        return set_clone(&copy, v->set, false) == TAMIS_OK ? value_of(copy) : NULL;
-    struct value *partial = value_partial(v->total, true, pieces_in_key(v->in));
+    if (v->set) {
+        if (set_clone_later(&copy, v->set, &bytes) != TAMIS_OK)
+            return NULL;
+        if (!beside)
+            mem_copy_now(&bytes);
+        struct value *now = value_of(copy);
+        if (now)
+            copy_beside(v, now, &bytes);
+        mem_later_free(&bytes);
+        return now;
+    }
+    struct value *partial = value_partial(pieces_in_total(v->in), true, pieces_in_key(v->in));
     if (partial && value_encode(v, 0, copy_bytes, partial) != TAMIS_OK) {
         value_free(partial);
         return NULL;
@@ -358,10 +370,20 @@ struct value *value_copy(const struct value *v)
     return partial;
 }
 
+struct value *value_copy(const struct value *v)
+{
+    return copy_value(v, false);
+}
+
+struct value *value_copy_beside(const struct value *v)
+{
+    return copy_value(v, true);
+}
+
 size_t value_bytes(const struct value *v)
 {
     size_t bytes = sizeof *v;
-    if (v->in)
+    if (v->kind == VALUE_PARTIAL)
         bytes += pieces_in_bytes(v->in);
     if (v->foreign)
         bytes += foreign_bytes(v->foreign);
@@ -377,11 +399,12 @@ size_t value_bytes(const struct value *v)
 
 uint64_t value_encoded_size(const struct value *v)
 {
-    return v->set ? set_encoded_size(v->set, 0) : v->total;
+    return v->set ? set_encoded_size(v->set, 0) : pieces_in_total(v->in);
 }
 
 tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context)
 {
+    copy_wait(v, true);
     return v->set ? set_encode(v->set, flags, write, context)
                   : pieces_in_encode(v->in, write, context);
 }

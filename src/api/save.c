@@ -90,7 +90,7 @@ tamis_error set_file_save(const struct set *s, const char *path, unsigned flags,
 {
     struct saved what = {.of = s,
                          .encode = encode_set,
-                         .key_inside = s->family.has_key && !(flags & TAMIS_SAVE_NO_KEY),
+                         .key_inside = set_family(s)->has_key && !(flags & TAMIS_SAVE_NO_KEY),
                          .flags = flags};
     return file_save(&what, path, reason);
 }

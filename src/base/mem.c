@@ -91,6 +91,45 @@ bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, s
     return true;
 }
 
+/* ---- copies that are put off ----------------------------------------------------------------- */
+
+#define LONG ((size_t)1 << 12) /* a microsecond, and touching the memory takes as long again */
+
+struct mem_copy {
+    void *to;
+    const void *from;
+    size_t len;
+};
+
+static _Thread_local struct mem_later *put_off;
+
+void mem_copy_later(struct mem_later *later)
+{
+    put_off = later;
+}
+
+void mem_copy(void *to, const void *from, size_t len)
+{
+    struct mem_later *l = len < LONG ? NULL : put_off;
+    if (l && array_room(NULL, &l->list, l->n, &l->room, sizeof *l->list))
+        l->list[l->n++] = (struct mem_copy){to, from, len};
+    else
+        memcpy(to, from, len);
+}
+
+void mem_copy_now(struct mem_later *later)
+{
+    for (size_t i = 0; i < later->n; i++)
+        memcpy(later->list[i].to, later->list[i].from, later->list[i].len);
+    mem_later_free(later);
+}
+
+void mem_later_free(struct mem_later *later)
+{
+    free(later->list);
+    *later = (struct mem_later){0};
+}
+
 void *mem_undumped_new(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -175,13 +214,19 @@ bool block_new(const tamis_allocator *a, size_t bytes, struct block *out)
     return true;
 }
 
+bool block_bare(const tamis_allocator *a, size_t bytes, struct block *out)
+{
+    bool zeros = false;
+    return block_take(a, bytes, out, &zeros);
+}
+
 bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
                 struct block *out)
 {
     bool zeros = false;
     if (!block_take(a, bytes, out, &zeros))
         return false;
-    memcpy(out->data, data, len);
+    mem_copy(out->data, data, len);
     if (!zeros)
         memset((char *)out->data + len, 0, out->size - LINE - len);
     return true;

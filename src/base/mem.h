@@ -26,6 +26,21 @@ void mem_pages_free(void *pages, size_t bytes);
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
 void *mem_grow_secret(const tamis_allocator *a, void *memory, size_t old, size_t n); /* bytes */
 
+/*
+ * Copies of large structures in two steps: what is taken from the allocator is taken at once, and the bytes come later,
+ * in another thread if one likes. While copies are put off in a thread, mem_copy() there notes long ones; nobody
+ * may read the copy, or change the original, before mem_copy_now() has done them.
+ */
+struct mem_later {
+    struct mem_copy *list;
+    size_t n, room;
+};
+
+void mem_copy_later(struct mem_later *later); /* in this thread; NULL: no longer */
+void mem_copy(void *to, const void *from, size_t len);
+void mem_copy_now(struct mem_later *later); /* all, and frees the list */
+void mem_later_free(struct mem_later *later);
+
 /* Zeroed bytes, aligned to 64. `base` and `size` are what the allocator returned. */
 struct block {
     void *data;
@@ -35,6 +50,7 @@ struct block {
 };
 
 bool block_new(const tamis_allocator *a, size_t bytes, struct block *out);
+bool block_bare(const tamis_allocator *a, size_t bytes, struct block *out); /* not zeroed */
 /* Copies `len` bytes and fills with zeros up to `bytes`. */
 bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
                 struct block *out);

@@ -54,14 +54,12 @@ typedef bool (*quick_fn)(const struct quick *quick, const void *key, size_t len)
 struct quick {
     quick_fn has;
     union {
-        uint64_t *words;
-        const struct lines *lines; /* smooth filters */
-    };
-    union {
         uint64_t units;
         quick_fn other; /* smooth filters: for keys of other lengths than 8 */
     };
-    uint64_t flip;  /* digest_flip() of the family */
+    uint64_t flip; /* digest_flip() of the family */
+    /* The rest is for vectors alone. */
+    uint64_t *words;
     uint64_t least; /* 8 minus the probes of the last round, at the position of the rotation in b */
     uint64_t mix;   /* EIGHT_B */
     uint64_t one;   /* 1: a constant in memory takes no instruction to build */

@@ -268,10 +268,8 @@ static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t
     }
     if (e == TAMIS_OK)
         e = lines_take(&t, place, known, copies);
-    if (e == TAMIS_OK) {
+    if (e == TAMIS_OK)
         l->keys += copies;
-        l->added += copies;
-    }
     return e;
 }
 

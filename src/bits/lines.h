@@ -87,7 +87,8 @@ struct body {
     uint8_t shift;  /* 64 - b */
     uint8_t depth;  /* bits of the place that chose the part */
     uint8_t width;
-    uint8_t behind; /* the header begins so many bytes behind the memory it is in */
+    uint8_t
+        behind; /* the header begins so many bytes behind the memory it is in: see lines_body.c */
     const uint8_t *line;
     struct arena *arena;         /* that it is from; NULL: from the allocator */
     struct stash *_Atomic stash; /* NULL: no line has overflowed */
@@ -100,7 +101,8 @@ struct body {
         };
         struct retired retired; /* when it was replaced */
     };
-} __attribute__((aligned(LINE_BYTES)));
+};
+_Static_assert(sizeof(struct body) == LINE_BYTES, "the lines behind it are on lines too");
 
 /* The parts by the top 8 bits of a place; a part of less depth stands in many places. A part of another size takes
    the place of the one before; for another width of all, or other depths, comes another shelf. */
@@ -112,12 +114,6 @@ struct shelf {
     struct body *_Atomic body[PLACES];
 };
 
-/* Where bodies come from if the allocator is the system's; see lines_body.c. */
-struct lines_memory {
-    struct arena small, large;
-    uint64_t counted; /* of theirs, in the bytes of the set */
-};
-
 /* The parts of a moment, while keys are added: see lines_hold(). */
 struct held_parts {
     uint32_t parts, left;      /* left: not copied so far */
@@ -126,19 +122,44 @@ struct held_parts {
     struct body *copy[PLACES]; /* of each part that changed since */
 };
 
+/* What few sets have: large ones, and those of which a moment is held. */
+struct lines_memory {
+    struct arena small,
+        large; /* where bodies come from if the allocator is the system's; see lines_body.c */
+    uint64_t counted;        /* of theirs, and of this, in the bytes of the set */
+    struct held_parts *held; /* NULL: no moment is held */
+};
+
 struct lines {
     const tamis_allocator *allocator;
     struct lines_root *_Atomic root;
     double fpp;
     uint64_t keys;
-    uint64_t added, removed;     /* since it was made: what copies elsewhere may not know of */
-    struct lines_memory *memory; /* NULL: no body was large so far */
+    uint64_t
+        removed; /* since it was made: what copies elsewhere may not know of; see lines_added() */
+    struct lines_memory *memory; /* mostly NULL */
     uint64_t bytes;              /* of bodies, stashes and shelves, */
     uint64_t limit;              /* and how many there may be; 0: no bound */
     struct retired *retired;
-    struct held_parts *held; /* NULL: no moment is held */
-    uint8_t width;           /* of large parts, unless their rate asks for more */
+    uint8_t width; /* of large parts, unless their rate asks for more */
 };
+
+/* All that were, since it was made or loaded. */
+ALWAYS_INLINE uint64_t lines_added(const struct lines *l)
+{
+    return l->keys + l->removed;
+}
+
+ALWAYS_INLINE struct lines_root *lines_root_of(const struct lines *l)
+{
+    return atomic_load_explicit(&l->root, memory_order_acquire);
+}
+
+/* The moment that is held, or NULL. */
+ALWAYS_INLINE struct held_parts *lines_moment(const struct lines *l)
+{
+    return l->memory ? l->memory->held : NULL;
+}
 
 /* The lowest rate that lines are made for. */
 #define LINES_RATE_MIN 1e-4
@@ -206,7 +227,8 @@ struct quick;
 
 struct lines_kernel {
     const char *name;
-    bool (*has_key)(const struct quick *quick, const void *key, size_t len); /* or NULL */
+    /* In the lines that lie just before `quick`; or NULL. */
+    bool (*has_key)(const struct quick *quick, const void *key, size_t len);
     bool (*has_one)(const struct lines_root *root, tamis_digest digest);
     /* Any number of digests. */
     void (*has)(const struct lines_root *root, const tamis_digest *digests, size_t n,

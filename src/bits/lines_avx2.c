@@ -17,8 +17,8 @@ struct halves {
 
 ALWAYS_INLINE TARGET struct halves line_halves(const uint8_t *line)
 {
-    return (struct halves){_mm256_load_si256((const __m256i *)(const void *)line),
-                           _mm256_load_si256((const __m256i *)(const void *)(line + 32))};
+    return (struct halves){_mm256_loadu_si256((const __m256i *)(const void *)line),
+                           _mm256_loadu_si256((const __m256i *)(const void *)(line + 32))};
 }
 
 /* The lanes of 16 bits that are all ones, as bits. */
@@ -128,8 +128,8 @@ ALWAYS_INLINE TARGET void line_open(const struct pour *p, struct open_line *open
     if (UNLIKELY(open->border.line >= p->to->lines))
         return;
     struct halves v = line_halves(body_line(p->to, open->border.line));
-    _mm256_store_si256((__m256i *)(void *)open->lane, v.low);
-    _mm256_store_si256((__m256i *)(void *)(open->lane + 16), v.high);
+    _mm256_storeu_si256((__m256i *)(void *)open->lane, v.low);
+    _mm256_storeu_si256((__m256i *)(void *)(open->lane + 16), v.high);
     open->used = p->used[open->border.line];
 }
 
@@ -142,8 +142,8 @@ ALWAYS_INLINE TARGET void line_close(const struct pour *p, const struct open_lin
     __m256i end = _mm256_set1_epi16((short)(open->used + 1));
     struct halves v = line_halves((const uint8_t *)open->lane);
     __m256i *to = (__m256i *)(void *)body_line(p->to, open->border.line);
-    _mm256_store_si256(to, _mm256_and_si256(v.low, _mm256_cmpgt_epi16(end, low)));
-    _mm256_store_si256(to + 1, _mm256_and_si256(v.high, _mm256_cmpgt_epi16(end, high)));
+    _mm256_storeu_si256(to, _mm256_and_si256(v.low, _mm256_cmpgt_epi16(end, low)));
+    _mm256_storeu_si256(to + 1, _mm256_and_si256(v.high, _mm256_cmpgt_epi16(end, high)));
     p->used[open->border.line] = (uint8_t)open->used;
 }
 
@@ -197,7 +197,7 @@ ALWAYS_INLINE TARGET uint32_t pour_into(struct open_line *open, const uint8_t *a
     uint16_t *to = open->lane + 1 + used;
     for (unsigned i = 0; i < 4; i++) {
         unsigned set = lanes >> 8 * i & 0xff;
-        __m128i slots = _mm_load_si128((const __m128i *)(const void *)(at + 16 * i));
+        __m128i slots = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
         slots =
             _mm_shuffle_epi8(slots, _mm_load_si128((const __m128i *)(const void *)together[set]));
         _mm_storeu_si128((__m128i *)(void *)to, more ? _mm_add_epi16(slots, slots) : slots);

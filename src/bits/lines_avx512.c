@@ -10,7 +10,7 @@
 
 ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
 {
-    __m512i v = _mm512_load_si512(line);
+    __m512i v = _mm512_loadu_si512(line);
     __m512i above = _mm512_xor_si512(v, _mm512_sub_epi16(_mm512_setzero_si512(), v));
     __m512i differ = _mm512_xor_si512(v, _mm512_set1_epi16((short)q));
     return _mm512_mask_testn_epi16_mask(_mm512_test_epi16_mask(v, v), differ, above);
@@ -23,7 +23,7 @@ ALWAYS_INLINE TARGET bool any16(const uint8_t *line, uint16_t q)
 
 ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
 {
-    __m512i v = _mm512_load_si512(line);
+    __m512i v = _mm512_loadu_si512(line);
     __m512i order = _mm512_and_si512(v, _mm512_sub_epi16(v, _mm512_set1_epi16(1)));
     order = _mm512_maskz_mov_epi16(0xfffffffe, order);
     __m256i half =
@@ -36,7 +36,7 @@ ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
 
 ALWAYS_INLINE TARGET uint64_t match8(const uint8_t *line, uint8_t q)
 {
-    __m512i v = _mm512_load_si512(line);
+    __m512i v = _mm512_loadu_si512(line);
     __m512i above = _mm512_xor_si512(v, _mm512_sub_epi8(_mm512_setzero_si512(), v));
     __m512i differ = _mm512_xor_si512(v, _mm512_set1_epi8((char)q));
     return _mm512_mask_testn_epi8_mask(_mm512_test_epi8_mask(v, v), differ, above);
@@ -44,13 +44,13 @@ ALWAYS_INLINE TARGET uint64_t match8(const uint8_t *line, uint8_t q)
 
 ALWAYS_INLINE TARGET uint32_t zero16(const uint8_t *line)
 {
-    __m512i v = _mm512_load_si512(line);
+    __m512i v = _mm512_loadu_si512(line);
     return _mm512_testn_epi16_mask(v, v);
 }
 
 ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
 {
-    __m512i v = _mm512_load_si512(line);
+    __m512i v = _mm512_loadu_si512(line);
     return _mm512_testn_epi8_mask(v, v);
 }
 
@@ -103,7 +103,7 @@ ALWAYS_INLINE POUR tamis_error pour_line(struct pour *p, const uint8_t *at, uint
                                          uint64_t end, int more, struct edge *edge, __m512i *mass)
 {
     const __m512i one = _mm512_set1_epi16(1);
-    __m512i v = _mm512_load_si512(at);
+    __m512i v = _mm512_loadu_si512(at);
     __m512i low = _mm512_srli_epi16(_mm512_and_si512(v, _mm512_sub_epi16(v, one)), 1);
     __m512i place = _mm512_and_si512(_mm512_sub_epi16(low, _mm512_set1_epi16((short)first)),
                                      _mm512_set1_epi16(0x7fff));

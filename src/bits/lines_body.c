@@ -13,6 +13,10 @@
 #define SMALL_PAGE ((size_t)1 << 12)
 #define HUGE_PAGE  ((size_t)1 << 21)
 
+/* Smaller bodies lie as the allocator has them, without a line's worth of bytes to begin on a line: that would take
+   more memory than it saves time in lines that are in the cache. */
+#define ON_A_LINE ((size_t)4096)
+
 /* Lines of a mapped file are not behind the header. */
 static size_t body_size(const struct body *b)
 {
@@ -20,10 +24,20 @@ static size_t body_size(const struct body *b)
     return sizeof *b + (view ? 0 : (size_t)b->lines * LINE_BYTES);
 }
 
+static size_t size_taken(size_t bytes)
+{
+    return bytes < ON_A_LINE ? bytes : block_size(bytes, false);
+}
+
+uint64_t body_needs(uint64_t lines)
+{
+    return size_taken(sizeof(struct body) + lines * LINE_BYTES);
+}
+
 uint64_t body_bytes(const struct body *b)
 {
     const struct stash *stash = atomic_load(&b->stash);
-    return (b->arena ? 0 : body_size(b)) + (stash ? stash_bytes(stash->room) : 0) +
+    return (b->arena ? 0 : size_taken(body_size(b))) + (stash ? stash_bytes(stash->room) : 0) +
            rare_bytes(b->rare);
 }
 
@@ -32,16 +46,19 @@ bool from_arena(const struct lines *l, size_t bytes)
     return max_u64(l->bytes, bytes) >= ARENA_FROM && l->allocator->alloc == mem_system.alloc;
 }
 
-struct arena *arena_of(struct lines *l)
+struct lines_memory *memory_of(struct lines *l)
 {
-    if (!l->memory) {
-        l->memory = mem_new0(l->allocator, 1, sizeof *l->memory);
-        if (!l->memory)
-            return NULL;
+    if (!l->memory && (l->memory = mem_new0(l->allocator, 1, sizeof *l->memory)) != NULL) {
         l->memory->small.page = SMALL_PAGE;
         l->memory->large.page = HUGE_PAGE;
     }
-    return l->bytes < HUGE_FROM ? &l->memory->small : &l->memory->large;
+    return l->memory;
+}
+
+struct arena *arena_of(struct lines *l)
+{
+    struct lines_memory *memory = memory_of(l);
+    return !memory ? NULL : l->bytes < HUGE_FROM ? &memory->small : &memory->large;
 }
 
 void memory_free(struct lines *l)
@@ -59,7 +76,7 @@ void memory_count(struct lines *l)
     struct lines_memory *memory = l->memory;
     if (!memory)
         return;
-    if (memory->small.blocks + memory->large.blocks == 0) {
+    if (memory->small.blocks + memory->large.blocks == 0 && !memory->held) {
         l->bytes -= memory->counted;
         memory_free(l);
         return;
@@ -70,23 +87,29 @@ void memory_count(struct lines *l)
     memory->counted = now;
 }
 
-struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
-                      const uint8_t *view)
+/* `zeros`: the lines must be. */
+static struct body *body_make(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
+                              const uint8_t *view, bool zeros)
 {
     size_t bytes = sizeof(struct body) + (view ? 0 : lines * LINE_BYTES);
     struct block memory = {0};
     struct arena *arena = NULL;
     if (lines >= STASH_LINES)
         return NULL;
-    if (view || !from_arena(l, bytes))
+    if (!view && from_arena(l, bytes))
+        memory.base = memory.data = (arena = arena_of(l)) ? arena_new(arena, bytes) : NULL;
+    else if (bytes < ON_A_LINE)
+        memory.base = memory.data = mem_new(l->allocator, 1, bytes);
+    else if (zeros)
         block_new(l->allocator, bytes, &memory);
-    else if ((arena = arena_of(l)) != NULL && (memory.data = arena_new(arena, bytes)) != NULL)
-        memset(memory.data, 0, bytes);
+    else
+        block_bare(l->allocator, bytes, &memory);
     struct body *b = memory.data;
     if (!b)
         return NULL;
+    memset(b, 0, zeros && (arena || bytes < ON_A_LINE) ? bytes : sizeof *b);
     b->arena = arena;
-    b->behind = arena ? 0 : (uint8_t)((char *)memory.data - (char *)memory.base);
+    b->behind = (uint8_t)((char *)memory.data - (char *)memory.base);
     b->lines = (uint32_t)lines;
     b->line = view ? view : (uint8_t *)(b + 1);
     b->width = (uint8_t)width;
@@ -95,12 +118,17 @@ struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned 
     return b;
 }
 
+struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
+                      const uint8_t *view)
+{
+    return body_make(l, depth, lines, width, view, true);
+}
+
 /* What it is in: header and lines. */
 static struct block body_block(struct body *b)
 {
-    struct block memory = {.data = b, .base = (char *)b - b->behind};
-    memory.size = block_size(body_size(b), false);
-    return memory;
+    return (struct block){
+        .data = b, .base = (char *)b - b->behind, .size = size_taken(body_size(b))};
 }
 
 static void body_let_go(struct body *b, const tamis_allocator *a)
@@ -120,7 +148,10 @@ struct body *body_move(struct body *b, void *(*move)(void *context, void *memory
     void *moved = b->arena ? NULL : move(context, memory.base);
     if (!moved)
         return b;
-    block_moved(&memory, moved);
+    if (memory.size < ON_A_LINE)
+        memory.data = memory.base = moved;
+    else
+        block_moved(&memory, moved);
     b = memory.data;
     b->behind = (uint8_t)((char *)memory.data - (char *)memory.base);
     if (own)
@@ -175,11 +206,11 @@ static bool apart_copy(struct apart_list *to, const struct apart_list *from,
 struct body *body_copy(struct lines *l, const struct body *b)
 {
     const tamis_allocator *a = l->allocator;
-    struct body *copy = body_new(l, b->depth, b->lines, b->width, NULL);
+    struct body *copy = body_make(l, b->depth, b->lines, b->width, NULL, false);
     const struct stash *stash = atomic_load(&b->stash);
     if (!copy)
         return NULL;
-    memcpy(body_line(copy, 0), b->line, (size_t)b->lines * LINE_BYTES);
+    mem_copy(body_line(copy, 0), b->line, (size_t)b->lines * LINE_BYTES);
     copy->used = b->used;
     copy->keys = b->keys;
     copy->mass = b->mass;
@@ -307,7 +338,6 @@ tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_al
     out->allocator = a;
     out->retired = NULL;
     out->memory = NULL;
-    out->held = NULL;
     atomic_store(&out->root, NULL);
     struct shelf *shelf = from->lines ? NULL : shelf_new(a);
     struct body *copy = NULL;

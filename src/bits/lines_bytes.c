@@ -242,34 +242,36 @@ struct body *lines_append(struct lines *l, uint32_t place, const struct part_fac
 bool lines_hold(struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
-    struct held_parts *held = mem_new0(l->allocator, 1, sizeof *held);
-    if (!held)
-        return false;
-    for (uint32_t i = 0; i < root_places(root); held->parts++) {
+    lines_hold_end(l);
+    struct held_parts *held = memory_of(l) ? mem_new0(l->allocator, 1, sizeof *held) : NULL;
+    for (uint32_t i = 0; held && i < root_places(root); held->parts++) {
         uint32_t places = body_places(root, body_at(root, i));
         held->place[held->parts] = (uint8_t)i;
         memset(held->number + i, (int)held->parts, places);
         i += places;
     }
-    held->left = held->parts;
-    lines_hold_end(l);
-    l->held = held;
-    return true;
+    if (held) {
+        held->left = held->parts;
+        l->memory->held = held;
+    }
+    memory_count(l);
+    return held != NULL;
 }
 
 void lines_hold_end(struct lines *l)
 {
-    struct held_parts *held = l->held;
+    struct held_parts *held = lines_moment(l);
     for (uint32_t i = 0; held && i < held->parts; i++)
         body_free(held->copy[i], l->allocator);
     mem_free(l->allocator, held, 1, sizeof *held);
-    l->held = NULL;
+    if (l->memory)
+        l->memory->held = NULL;
     memory_count(l);
 }
 
 bool lines_hold_for(struct lines *l, const tamis_digest *digests, size_t n)
 {
-    struct held_parts *held = l->held;
+    struct held_parts *held = lines_moment(l);
     for (size_t i = 0; i < n && held->left; i++) {
         uint32_t number = held->number[held->parts > 1 ? digests[i].a >> (64 - DEPTH_LAST) : 0];
         if (held->copy[number])
@@ -286,7 +288,7 @@ bool lines_hold_for(struct lines *l, const tamis_digest *digests, size_t n)
 /* What was not copied has not changed: it is where it was. */
 const struct body *lines_held(const struct lines *l, uint32_t number)
 {
-    const struct held_parts *held = l->held;
+    const struct held_parts *held = lines_moment(l);
     return held->copy[number] ? held->copy[number] : body_at(lines_root_of(l), held->place[number]);
 }
 

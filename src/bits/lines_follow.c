@@ -147,7 +147,7 @@ struct lines *lines_follow_end(struct lines_follow *f, const struct lines *l)
         shelf_settle(f->shelf);
     memory_count(copy);
     copy->fpp = l->fpp, copy->width = l->width;
-    copy->keys = l->keys, copy->added = l->added, copy->removed = l->removed;
+    copy->keys = l->keys, copy->removed = l->removed;
     *f = (struct lines_follow){.copy = NULL};
     return copy;
 }

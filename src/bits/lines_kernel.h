@@ -134,6 +134,11 @@ static TARGET bool kernel_has_one(const struct lines_root *root, tamis_digest di
     return has_place(root, digest.a);
 }
 
+ALWAYS_INLINE const struct lines *lines_before(const struct quick *quick)
+{
+    return (const struct lines *)(const void *)quick - 1;
+}
+
 static __attribute__((noinline, unused)) TARGET bool has_slowly(const struct lines *l,
                                                                 uint64_t place)
 {
@@ -153,11 +158,11 @@ static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *qu
         return quick->other(quick, key, len);
     uint64_t place = digest_eight(quick->flip, key).a;
     if (UNLIKELY(atomic_load_explicit(&r->since, memory_order_relaxed)))
-        return has_slowly(quick->lines, place);
+        return has_slowly(lines_before(quick), place);
     atomic_store_explicit(&r->since, atomic_load_explicit(&readers_clock, memory_order_acquire),
                           memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
-    const struct lines_root *root = lines_root_of(quick->lines);
+    const struct lines_root *root = lines_root_of(lines_before(quick));
     const struct body *body = body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER);
     struct look look = look_of(body, place);
     bool sure = look.width == 16, stash, found = false;
@@ -166,7 +171,7 @@ static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *qu
         sure = found || !stash;
     }
     atomic_store_explicit(&r->since, 0, memory_order_release);
-    return LIKELY(sure) ? found : has_slowly(quick->lines, place);
+    return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
 }
 
 ALWAYS_INLINE void look_start(const struct lines_root *root, uint64_t place, struct look *look,
@@ -345,7 +350,6 @@ ALWAYS_INLINE TARGET tamis_error add_stream(struct lines *l, const struct lines_
     }
     *done = i;
     l->keys += added;
-    l->added += added;
     return e;
 }
 

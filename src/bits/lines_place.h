@@ -155,11 +155,6 @@ ALWAYS_INLINE uint32_t body_places(const struct lines_root *root, const struct b
     return root_places(root) >> (root->lines ? 0 : b->depth);
 }
 
-ALWAYS_INLINE struct lines_root *lines_root_of(const struct lines *l)
-{
-    return atomic_load_explicit(&l->root, memory_order_acquire);
-}
-
 /* ---- lines.c: putting entries ---- */
 
 /* Where entries go: a body in use, or one that is being filled, with the number of used slots of each
@@ -208,7 +203,10 @@ void body_clear(struct body *b, const tamis_allocator *a);
 struct body *body_copy(struct lines *l, const struct body *b);
 /* Brings what arenas have of the system into the bytes of the set. */
 void memory_count(struct lines *l);
-void memory_free(struct lines *l); /* with no body in it */
+struct lines_memory *memory_of(struct lines *l); /* NULL: no memory */
+void memory_free(struct lines *l);               /* with no body in it */
+/* What a body of so many lines takes. */
+uint64_t body_needs(uint64_t lines);
 struct shelf *shelf_new(const tamis_allocator *a);
 void shelf_retire(struct lines *l, struct shelf *shelf);
 void root_free(struct lines_root *root, const tamis_allocator *a);

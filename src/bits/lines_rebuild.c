@@ -440,9 +440,10 @@ static tamis_error rebuild_fill(struct rebuild *r)
         content.used = r->keys[i];
         content.entries = same ? min_u64(old->used, old->keys) : r->keys[i];
         struct size size = size_for(l, r, content, r->depth, phase);
-        uint64_t more = sizeof(struct body) + size.lines * LINE_BYTES;
-        const struct arena *arena = from_arena(l, more) ? arena_of(l) : NULL;
-        uint64_t now = bytes + (arena ? arena_needs(arena, more) : more);
+        uint64_t bare = sizeof(struct body) + size.lines * LINE_BYTES;
+        const struct arena *arena = from_arena(l, bare) ? arena_of(l) : NULL;
+        uint64_t more = arena ? arena_needs(arena, bare) : body_needs(size.lines);
+        uint64_t now = bytes + more;
         bytes +=
             (arena ? 0 : more) + size.lines * 8; /* arenas count for themselves; and its stash */
         if (l->limit && l->bytes + now + size.lines * 8 > l->limit + old_bytes)

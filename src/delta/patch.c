@@ -354,13 +354,14 @@ static tamis_error write_patch(struct diff *d, struct patch_front *front, tamis_
 static tamis_error may_diff(const struct set *older, const struct set *newer, bool bits_only,
                             tamis_reason *reason)
 {
-    if (!family_equal(&older->family, &newer->family))
+    if (!family_equal(set_family(older), set_family(newer)))
         return fail(reason, TAMIS_EFAMILY, "the two versions are of different families");
-    if (!family_standard(&older->family))
+    if (!family_standard(set_family(older)))
         return fail(reason, TAMIS_EKIND,
                     "filters with a probe function of the caller have no patches");
-    if (older->opt.growth != newer->opt.growth || older->opt.layout != newer->opt.layout ||
-        older->opt.deletable != newer->opt.deletable)
+    if (set_opt(older)->growth != set_opt(newer)->growth ||
+        set_opt(older)->layout != set_opt(newer)->layout ||
+        set_opt(older)->deletable != set_opt(newer)->deletable)
         return fail(reason, TAMIS_EKIND, "these are not two versions of one filter");
     if (!bits_only && !(set_counted(older) && set_counted(newer)))
         return fail(
@@ -374,23 +375,23 @@ static tamis_error write_diff(struct diff *d, struct patch_front *front, tamis_w
 {
     front->version = FORMAT_VERSION;
     front->kind = KIND_FILTER;
-    front->family = patch_family(&d->newer->family);
+    front->family = patch_family(set_family(d->newer));
     d->n = layers_count(set_layers(d->newer));
-    d->bases = mem_new(&d->newer->allocator, d->n, sizeof *d->bases);
+    d->bases = mem_new(set_allocator(d->newer), d->n, sizeof *d->bases);
     tamis_error e = d->bases ? TAMIS_OK : TAMIS_ENOMEM;
     if (e == TAMIS_OK)
         e = patch_body(d->newer, front->flags & PATCH_BITS, &d->new_body, &d->new_len);
     if (e == TAMIS_OK)
         e = write_patch(d, front, write, context);
-    mem_free(&d->newer->allocator, d->new_body, 1, d->new_len);
-    mem_free(&d->newer->allocator, d->bases, d->n, sizeof *d->bases);
+    mem_free(set_allocator(d->newer), d->new_body, 1, d->new_len);
+    mem_free(set_allocator(d->newer), d->bases, d->n, sizeof *d->bases);
     return e;
 }
 
 static tamis_error diff(struct diff *d, bool bits_only, tamis_write write, void *context)
 {
     struct patch_front front = {.flags = bits_only ? PATCH_BITS : 0};
-    d->counted = d->newer->opt.deletable && !bits_only;
+    d->counted = set_opt(d->newer)->deletable && !bits_only;
     tamis_error e = set_fingerprint(d->older, bits_only, front.older);
     if (e == TAMIS_OK)
         e = set_fingerprint(d->newer, bits_only, front.newer);
@@ -403,7 +404,7 @@ tamis_error patch_changes(const struct set *s, const struct patch_base *base,
                           const uint8_t print[16], tamis_write write, void *context)
 {
     struct patch_front front = {.flags = PATCH_BITS};
-    struct diff *d = mem_new0(&s->allocator, 1, sizeof *d);
+    struct diff *d = mem_new0(set_allocator(s), 1, sizeof *d);
     if (!d)
         return TAMIS_ENOMEM;
     d->newer = s;
@@ -413,7 +414,7 @@ tamis_error patch_changes(const struct set *s, const struct patch_base *base,
     memcpy(front.older, base->print, sizeof front.older);
     memcpy(front.newer, print, sizeof front.newer);
     tamis_error e = write_diff(d, &front, write, context);
-    mem_free(&s->allocator, d, 1, sizeof *d);
+    mem_free(set_allocator(s), d, 1, sizeof *d);
     return e;
 }
 
@@ -427,13 +428,13 @@ tamis_error tamis_filter_diff(const tamis_filter *from, const tamis_filter *to, 
     tamis_error e = may_diff(older, newer, bits_only, reason);
     if (e != TAMIS_OK)
         return e;
-    struct diff *d = mem_new0(&newer->allocator, 1, sizeof *d);
+    struct diff *d = mem_new0(set_allocator(newer), 1, sizeof *d);
     if (!d)
         return fail(reason, TAMIS_ENOMEM, "no memory for a patch");
     d->older = older, d->newer = newer;
     d->old_lines = set_lines(older);
     e = diff(d, bits_only, write, context);
-    mem_free(&older->allocator, d->old_body, 1, d->old_len);
-    mem_free(&newer->allocator, d, 1, sizeof *d);
+    mem_free(set_allocator(older), d->old_body, 1, d->old_len);
+    mem_free(set_allocator(newer), d, 1, sizeof *d);
     return e == TAMIS_OK ? e : fail(reason, e, "no patch was made: %s", tamis_error_text(e));
 }

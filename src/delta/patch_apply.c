@@ -75,8 +75,8 @@ static tamis_error read_body(struct apply *p, bool bits_only)
         n > n_old + 8 * p->patch_len || parts > PLACES)
         return broken;
     p->len = HEAD_LEN + RECORD_LEN * (uint64_t)n + (parts ? LINES_LEN + PART_LEN * parts : 0);
-    p->body = mem_new(&p->s->allocator, 1, p->len);
-    p->bases = mem_new(&p->s->allocator, n, sizeof *p->bases);
+    p->body = mem_new(set_allocator(p->s), 1, p->len);
+    p->bases = mem_new(set_allocator(p->s), n, sizeof *p->bases);
     p->n = n;
     if (!p->body || !p->bases)
         return TAMIS_ENOMEM;
@@ -85,17 +85,19 @@ static tamis_error read_body(struct apply *p, bool bits_only)
     if (e == TAMIS_OK)
         e = read_part_records(p, parts);
     if (e == TAMIS_OK)
-        e = head_parse(&p->head, KIND_FILTER, p->body, p->len, bits_only, p->s->family.hash, NULL);
+        e = head_parse(&p->head, KIND_FILTER, p->body, p->len, bits_only, set_family(p->s)->hash,
+                       NULL);
     if (e != TAMIS_OK)
         return e;
-    bool same = p->head.set.growth == p->s->opt.growth && p->head.set.layout == p->s->opt.layout &&
-                p->head.set.deletable == p->s->opt.deletable;
+    bool same = p->head.set.growth == set_opt(p->s)->growth &&
+                p->head.set.layout == set_opt(p->s)->layout &&
+                p->head.set.deletable == set_opt(p->s)->deletable;
     return same && p->head.pending == 0 ? TAMIS_OK : broken;
 }
 
 static tamis_error check_size(const struct apply *p)
 {
-    uint64_t bytes = 0, old = p->s->mapping.len;
+    uint64_t bytes = 0, old = p->s->stack->mapping.len;
     const struct layers *layers = set_layers(p->s);
     for (uint32_t i = 0; i < p->head.n; i++) {
         struct record r = head_record(&p->head, i);
@@ -122,7 +124,7 @@ static const struct vector *base_of(const struct apply *p, uint32_t i)
 
 static tamis_error make_vector(struct apply *p, uint32_t i)
 {
-    const tamis_allocator *a = &p->made->allocator;
+    const tamis_allocator *a = set_allocator(p->made);
     const struct vector *base = base_of(p, i);
     if (!layer_read(p->made, &p->head, i, NULL))
         return TAMIS_ENOMEM;
@@ -172,7 +174,7 @@ static tamis_error read_vectors(struct apply *p)
     for (uint32_t i = 0; i < p->head.n && e == TAMIS_OK; i++) {
         bool memory;
         if (!in_vector(&p->in, &p->models.vectors, set_layers(p->made)->v[i], p->head.counted,
-                       &p->made->allocator, &memory))
+                       set_allocator(p->made), &memory))
             e = memory ? broken : TAMIS_ENOMEM;
     }
     return e;
@@ -187,7 +189,7 @@ static tamis_error read_lines(struct apply *p)
         struct body *b = lines_part(set_lines(p->made), i);
         uint32_t base = patch_part_at(&old, place);
         if (!in_part(&p->in, &p->models.lines, base ? lines_part(old.lines, base - 1) : NULL, b,
-                     &p->made->allocator))
+                     set_allocator(p->made)))
             return broken;
         place += PLACES >> part_facts(b).depth;
     }
@@ -244,18 +246,19 @@ static tamis_error read_entry(struct apply *p, uint32_t *ids)
 
 static tamis_error read_pending(struct apply *p)
 {
-    uint32_t *ids = mem_new(&p->made->allocator, p->head.n, sizeof *ids);
+    uint32_t *ids = mem_new(set_allocator(p->made), p->head.n, sizeof *ids);
     if (set_stacked(p->made))
-        p->made->more->removals.probes_max = p->s->more->removals.probes + probes_for(p->patch_len);
+        p->made->stack->more->removals.probes_max =
+            p->s->stack->more->removals.probes + probes_for(p->patch_len);
     tamis_error e = ids ? keep_pending(p, ids) : TAMIS_ENOMEM;
     uint64_t n = e == TAMIS_OK ? in_number(&p->in, &p->models.numbers) : 0;
     if (n > (set_stacked(p->made) ? p->patch_len / 16 : 0))
         e = broken;
     for (uint64_t i = 0; i < n && e == TAMIS_OK; i++)
         e = read_entry(p, ids);
-    mem_free(&p->made->allocator, ids, p->head.n, sizeof *ids);
+    mem_free(set_allocator(p->made), ids, p->head.n, sizeof *ids);
     if (set_stacked(p->made))
-        p->made->more->removals.probes_max = 0;
+        p->made->stack->more->removals.probes_max = 0;
     return e;
 }
 
@@ -265,21 +268,16 @@ static tamis_error make(struct apply *p, bool bits_only)
 {
     const struct set *s = p->s;
     tamis_error e = check_size(p);
+    const struct terms *terms = set_terms(s);
+    struct family_key key = {terms->family.hash, terms->family.secrets->key, terms->family.has_key};
     if (e == TAMIS_OK)
-        e = set_make(&p->made, &s->allocator, &p->head.set, NULL, s->family.hash,
-                     s->family.secrets->key, (uint32_t)max_u64(4, p->head.n));
+        e = set_from_head(&p->made, &p->head, &terms->allocator, key, bits_only);
     if (e != TAMIS_OK)
         return e;
-    struct set *made = p->made;
-    made->family.has_key = s->family.has_key;
-    if (set_stacked(made)) {
-        made->more->clock = s->more->clock;
-        made->more->clock_context = s->more->clock_context;
-        made->more->forecast = p->head.forecast;
+    if (set_stacked(p->made)) {
+        p->made->stack->more->clock = s->stack->more->clock;
+        p->made->stack->more->clock_context = s->stack->more->clock_context;
     }
-    made->next_id = p->head.next_id;
-    made->grown = p->head.grown;
-    made->read_only = made->bits_only = bits_only;
     e = read_vectors(p);
     if (e == TAMIS_OK)
         e = read_lines(p);
@@ -327,22 +325,22 @@ tamis_error patch_apply(const struct set *s, const void *patch, size_t len, stru
     if (!(front.flags & PATCH_BITS) && s->read_only)
         return fail(reason, TAMIS_EREADONLY,
                     "the filter is read-only and the patch is not for bits only");
-    if (!family_standard(&s->family) || front.family != patch_family(&s->family))
+    if (!family_standard(set_family(s)) || front.family != patch_family(set_family(s)))
         return fail_at(reason, TAMIS_EFAMILY, 20, "the patch is for a filter of another family");
-    struct apply *p = mem_new0(&s->allocator, 1, sizeof *p);
+    struct apply *p = mem_new0(set_allocator(s), 1, sizeof *p);
     if (!p)
         return fail(reason, TAMIS_ENOMEM, "no memory to apply a patch");
     p->s = s;
     p->patch_len = len - PATCH_FRONT - PATCH_SUM;
     e = run(p, &front, (const uint8_t *)patch + PATCH_FRONT, reason);
-    mem_free(&s->allocator, p->bases, p->n, sizeof *p->bases);
-    mem_free(&s->allocator, p->body, 1, p->len);
-    mem_free(&s->allocator, p->old_body, 1, p->old_len);
+    mem_free(set_allocator(s), p->bases, p->n, sizeof *p->bases);
+    mem_free(set_allocator(s), p->body, 1, p->len);
+    mem_free(set_allocator(s), p->old_body, 1, p->old_len);
     if (e == TAMIS_OK)
         *out = p->made;
     else
         set_free(p->made);
-    mem_free(&s->allocator, p, 1, sizeof *p);
+    mem_free(set_allocator(s), p, 1, sizeof *p);
     return e;
 }
 

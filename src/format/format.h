@@ -310,8 +310,8 @@ typedef tamis_error (*size_fn)(void *context, uint64_t size);
 tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, tamis_write write,
                              void *context);
 /* A set without layers, with the settings of the head. */
-tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
-                          const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN]);
+tamis_error set_from_head(struct set **out, const struct head *head, const tamis_allocator *a,
+                          struct family_key key, bool bits_only);
 /* Layer `number`: without a bit or value, but with room for those that its records state; or,
    for a container, with views of them. False if there is no memory. */
 bool layer_read(struct set *s, const struct head *head, uint32_t number,

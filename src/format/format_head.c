@@ -293,8 +293,8 @@ bool head_write(struct head *head, const struct set *s, uint8_t *body)
     head_fields(&c, head);
     if (of_records(head)) {
         form_fields(&c, &head->form);
-        field_bytes(&c, (void *)(uintptr_t)s->form->names, s->form->names_len);
-        field_zero(&c, round_up(s->form->names_len, 8) - s->form->names_len);
+        field_bytes(&c, (void *)(uintptr_t)s->stack->form->names, s->stack->form->names_len);
+        field_zero(&c, round_up(s->stack->form->names_len, 8) - s->stack->form->names_len);
     }
     for (uint32_t i = 0; of_records(head) && i < head->n; i++) {
         const struct layer *l = layers->l[i];

@@ -18,17 +18,18 @@ static struct head head_of(const struct set *s, bool counted)
 {
     const struct layers *layers = set_layers(s);
     struct head head = {
-        .kind = s->form ? KIND_INDEX : KIND_FILTER,
-        .set = s->opt,
-        .next_id = s->next_id,
-        .grown = s->grown,
-        .forecast = s->more->forecast,
+        .kind = s->stack->form ? KIND_INDEX : KIND_FILTER,
+        .set = set_terms(s)->opt,
+        .next_id = s->stack->next_id,
+        .grown = s->stack->grown,
+        .forecast = s->stack->more->forecast,
         .n = layers_count(layers),
         .counted = counted,
         .parts = set_parts(s),
     };
-    if (s->form)
-        head.form = *s->form;
+    head.set.memory_limit = s->memory_limit;
+    if (s->stack->form)
+        head.form = *s->stack->form;
     if (set_sliced(s))
         head.width = matrix_width_for(head.n);
     for (uint32_t i = 0; i < head.n; i++)
@@ -47,17 +48,17 @@ static struct head head_of(const struct set *s, bool counted)
 tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
                      struct head *head, uint8_t **body)
 {
-    *head = head_of(s, s->opt.deletable && !bits_only);
+    *head = head_of(s, set_opt(s)->deletable && !bits_only);
     if (head->counted)
         pending_list_count(pending, head);
     uint64_t len = head_body_len(head);
-    *body = mem_new0(&s->allocator, 1, len);
+    *body = mem_new0(set_allocator(s), 1, len);
     if (!*body)
         return TAMIS_ENOMEM;
     if (head_write(head, s, *body) &&
-        head_parse(head, head->kind, *body, len, bits_only, s->family.hash, NULL) == TAMIS_OK)
+        head_parse(head, head->kind, *body, len, bits_only, set_family(s)->hash, NULL) == TAMIS_OK)
         return TAMIS_OK;
-    mem_free(&s->allocator, *body, 1, len);
+    mem_free(set_allocator(s), *body, 1, len);
     *body = NULL;
     return TAMIS_EARG;
 }
@@ -72,10 +73,10 @@ static tamis_error write_mapped(const struct set *s, unsigned flags, tamis_write
                                 void *context)
 {
     struct container c;
-    tamis_error e = container_open(&c, s->mapping.data, s->mapping.len,
-                                   s->form ? KIND_INDEX : KIND_FILTER, NULL);
+    tamis_error e = container_open(&c, s->stack->mapping.data, s->stack->mapping.len,
+                                   s->stack->form ? KIND_INDEX : KIND_FILTER, NULL);
     return e == TAMIS_OK
-               ? container_write(&c, flags & TAMIS_SAVE_NO_KEY, &s->allocator, write, context)
+               ? container_write(&c, flags & TAMIS_SAVE_NO_KEY, set_allocator(s), write, context)
                : e;
 }
 
@@ -83,8 +84,8 @@ tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, 
                              void *context)
 {
     struct pieces_out *o;
-    if (only_mapped(s, flags) && family_standard(&s->family)) {
-        tamis_error e = size ? size(context, s->mapping.len) : TAMIS_OK;
+    if (only_mapped(s, flags) && family_standard(set_family(s))) {
+        tamis_error e = size ? size(context, s->stack->mapping.len) : TAMIS_OK;
         return e == TAMIS_OK && write ? write_mapped(s, flags, write, context) : e;
     }
     tamis_error e = set_out_begin(&o, s, flags, UINT64_MAX);
@@ -140,25 +141,23 @@ uint64_t tamis_records_encoded_size(const tamis_records *x, unsigned flags)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-tamis_error set_from_head(struct set **out, const struct container *c, const struct head *head,
-                          const tamis_open_options *options, const uint8_t key[TAMIS_KEY_LEN])
+tamis_error set_from_head(struct set **out, const struct head *head, const tamis_allocator *a,
+                          struct family_key key, bool bits_only)
 {
     struct set *s;
-    tamis_error e = set_make(&s, open_allocator(options), &head->set,
-                             head->kind == KIND_INDEX ? &head->form : NULL, c->hash, key,
-                             (uint32_t)max_u64(4, head->n));
+    bool alone = head->set.growth == TAMIS_SMOOTH && !head->n && !head->next_id && !head->grown;
+    tamis_error e =
+        set_make(&s, a, &head->set, head->kind == KIND_INDEX ? &head->form : NULL, key,
+                 alone ? 0 : (uint32_t)max_u64(head->set.growth == TAMIS_SMOOTH ? 1 : 4, head->n));
     if (e != TAMIS_OK)
         return e;
-    if (options && options->clock && set_stacked(s)) {
-        s->more->clock = options->clock;
-        s->more->clock_context = options->clock_context;
+    if (!alone) {
+        s->stack->next_id = head->next_id;
+        s->stack->grown = head->grown;
     }
-    s->next_id = head->next_id;
-    s->grown = head->grown;
     if (set_stacked(s))
-        s->more->forecast = head->forecast;
-    s->family.has_key = c->has_key;
-    s->bits_only = s->read_only = c->bits_only;
+        s->stack->more->forecast = head->forecast;
+    s->bits_only = s->read_only = bits_only;
     *out = s;
     return TAMIS_OK;
 }
@@ -166,7 +165,7 @@ tamis_error set_from_head(struct set **out, const struct container *c, const str
 static bool part_read(struct set *s, struct part *part, const struct head *head, uint32_t owner,
                       const struct container *view)
 {
-    const tamis_allocator *a = &s->allocator;
+    const tamis_allocator *a = set_allocator(s);
     struct record r = head_record(head, owner);
     struct shape shape = {head->set.layout, r.units, r.k};
     uint64_t len;
@@ -179,9 +178,9 @@ static bool part_read(struct set *s, struct part *part, const struct head *head,
         return r.load == 0 || table_reserve(&part->table, a, (size_t)r.load);
     bool sliced = head->width != 0, counted = head->counted && !view;
     struct vector *v = part->vector =
-        view && !sliced ? vector_view(a, &s->family, shape,
+        view && !sliced ? vector_view(a, set_family(s), shape,
                                       (const void *)container_find(view, SECTION_BITS, owner, &len))
-                        : vector_new(a, &s->family, shape, counted, !sliced);
+                        : vector_new(a, set_family(s), shape, counted, !sliced);
     if (!v || (counted && !counters_reserve(&v->counters, a, (size_t)r.escapes)))
         return false;
     vector_from_record(v, &r);
@@ -193,7 +192,7 @@ static bool part_read(struct set *s, struct part *part, const struct head *head,
 bool layer_read(struct set *s, const struct head *head, uint32_t number,
                 const struct container *view)
 {
-    const tamis_allocator *a = &s->allocator;
+    const tamis_allocator *a = set_allocator(s);
     struct layer_record r = head_layer(head, number);
     struct layer *layer = layer_new(a, head->parts);
     bool made = layer != NULL;
@@ -217,12 +216,12 @@ bool matrix_read(struct set *s, const struct head *head, const struct container 
         return true;
     const struct bits *shape = &set_layers(s)->v[0]->bits;
     struct matrix *matrix =
-        view ? matrix_view(&s->allocator, shape, head->width,
+        view ? matrix_view(set_allocator(s), shape, head->width,
                            (const void *)container_find(view, SECTION_MATRIX, 0, &len))
-             : matrix_new(&s->allocator, shape, head->width);
+             : matrix_new(set_allocator(s), shape, head->width);
     if (!matrix)
         return false;
-    atomic_store(&s->more->matrix, matrix);
+    atomic_store(&s->stack->more->matrix, matrix);
     set_place_columns(s);
     return true;
 }
@@ -246,16 +245,14 @@ bool lines_read(struct set *s, const struct head *head, const struct container *
 {
     if (head->line_parts == 0)
         return true;
-    struct lines *l = mem_new0(&s->allocator, 1, sizeof *l);
-    bool made = l && lines_begin(l, &s->allocator, head->line_fpp, head->line_width,
-                                 head->line_parts) == TAMIS_OK;
-    atomic_store(&s->lines, l);
+    struct lines *l = &s->lines;
+    bool made = lines_begin(l, l->allocator, head->line_fpp, head->line_width, head->line_parts) ==
+                TAMIS_OK;
     for (uint32_t i = 0, place = 0; made && i < head->line_parts; i++) {
         struct part_facts facts = head_part(head, i);
         made = part_view(l, place, &facts, i, view);
         place += PLACES >> facts.depth;
     }
-    s->stored += made ? l->keys : 0;
     smooth_limit(s);
     set_quick(s);
     return made;
@@ -272,8 +269,13 @@ tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping ma
     bool all = (options && options->verify) || mapping.len <= CHECKED_MAX;
     tamis_error e = set_read(out, kind, mapping.data, mapping.len,
                              READ_VIEW | (all ? 0 : READ_SKIM), options, reason);
-    if (e == TAMIS_OK)
-        (*out)->mapping = mapping;
+    if (e != TAMIS_OK)
+        return e;
+    e = set_stack(*out, 1);
+    if (e != TAMIS_OK)
+        set_free(*out);
+    else
+        (*out)->stack->mapping = mapping;
     return e;
 }
 

@@ -59,8 +59,8 @@ static int key_order(const void *left, const void *right)
 
 tamis_error pending_list_make(struct pending_list *out, const struct set *s)
 {
-    const tamis_allocator *a = &s->allocator;
-    const struct removals *r = &s->more->removals;
+    const tamis_allocator *a = set_allocator(s);
+    const struct removals *r = &s->stack->more->removals;
     *out = (struct pending_list){.set = s};
     if (r->used == 0)
         return TAMIS_OK;
@@ -82,7 +82,8 @@ tamis_error pending_list_make(struct pending_list *out, const struct set *s)
 
 void pending_list_free(struct pending_list *list)
 {
-    mem_free(&list->set->allocator, list->list, list->set->more->removals.used, sizeof *list->list);
+    mem_free(set_allocator(list->set), list->list, list->set->stack->more->removals.used,
+             sizeof *list->list);
     list->list = NULL;
 }
 
@@ -98,7 +99,7 @@ void pending_list_count(const struct pending_list *list, struct head *head)
 
 void pending_put(const struct pending_list *list, uint8_t *to)
 {
-    const struct removals *r = &list->set->more->removals;
+    const struct removals *r = &list->set->stack->more->removals;
     size_t key_len = r->width * sizeof(tamis_digest);
     for (uint64_t i = 0; i < list->n; i++, to += key_len + 16) {
         const struct pending *p = list->list[i];
@@ -182,7 +183,7 @@ static const char *entry_next(struct entries *e, uint32_t *ids)
 tamis_error pending_take(const struct head *head, const uint8_t *entries, const uint8_t *candidates,
                          uint64_t at, struct set *s, tamis_reason *reason)
 {
-    const tamis_allocator *a = s ? &s->allocator : &mem_system;
+    const tamis_allocator *a = s ? set_allocator(s) : &mem_system;
     struct entries all = {.head = head, .at = entries, .candidates = candidates};
     all.left = 4 * head->candidates;
     uint32_t *ids = mem_new(a, head->n, sizeof *ids);

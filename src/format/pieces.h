@@ -58,7 +58,8 @@ uint64_t pieces_total(const void *data, size_t len);
 struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside,
                                   const tamis_open_options *options);
 tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, tamis_reason *reason);
-uint64_t pieces_in_have(const struct pieces_in *in); /* bytes received so far */
+uint64_t pieces_in_total(const struct pieces_in *in); /* bytes that there will be, */
+uint64_t pieces_in_have(const struct pieces_in *in);  /* and those received so far */
 /* All bytes were received: the result; `in` must still be freed. */
 tamis_error pieces_in_end(struct pieces_in *in, struct set **out, tamis_reason *reason);
 void pieces_in_free(struct pieces_in *in);

@@ -26,9 +26,12 @@ static bool bytes_add(const tamis_allocator *a, struct kept *b, const void *data
 static tamis_error make_set(struct pieces_in *in, const uint8_t key[TAMIS_KEY_LEN])
 {
     const struct container *view = in->view ? &in->c : NULL;
-    tamis_open_options options = in->options;
-    options.allocator = &in->allocator;
-    tamis_error e = set_from_head(&in->set, &in->c, &in->head, &options, key);
+    struct family_key family = {in->c.hash, key, in->c.has_key};
+    tamis_error e = set_from_head(&in->set, &in->head, &in->allocator, family, in->c.bits_only);
+    if (e == TAMIS_OK && in->options.clock && set_stacked(in->set)) {
+        in->set->stack->more->clock = in->options.clock;
+        in->set->stack->more->clock_context = in->options.clock_context;
+    }
     for (uint32_t i = 0; e == TAMIS_OK && i < in->head.n; i++)
         if (!layer_read(in->set, &in->head, i, view))
             e = TAMIS_ENOMEM;
@@ -268,6 +271,11 @@ tamis_error pieces_in_add(struct pieces_in *in, const void *data, size_t len, ta
     return e;
 }
 
+uint64_t pieces_in_total(const struct pieces_in *in)
+{
+    return in->total;
+}
+
 uint64_t pieces_in_have(const struct pieces_in *in)
 {
     return in->have;
@@ -301,9 +309,9 @@ static tamis_error take_pending(struct pieces_in *in, tamis_reason *reason)
     tamis_error e = pending_take(&in->head, entries, candidates, s.offset, NULL, reason);
     if (e != TAMIS_OK || in->verify)
         return e;
-    in->set->more->removals.probes_max = probes_for(in->total);
+    in->set->stack->more->removals.probes_max = probes_for(in->total);
     e = pending_take(&in->head, entries, candidates, s.offset, in->set, NULL);
-    in->set->more->removals.probes_max = 0;
+    in->set->stack->more->removals.probes_max = 0;
     return e == TAMIS_OK ? e : fail(reason, e, "%s", load_wrong(e));
 }
 
@@ -410,7 +418,7 @@ tamis_error pieces_in_encode(const struct pieces_in *in, tamis_write write, void
     struct writer w = {.write = write, .context = context};
     if (in->set) {
         put(&w, in->header.data, KEY_AT);
-        put(&w, in->keyless ? in->header.data + KEY_AT : in->set->family.secrets->key,
+        put(&w, in->keyless ? in->header.data + KEY_AT : set_family(in->set)->secrets->key,
             TAMIS_KEY_LEN);
         put(&w, in->header.data + KEY_AT + TAMIS_KEY_LEN, in->header.len - KEY_AT - TAMIS_KEY_LEN);
         put_sections(in, &w, false, min_u64(in->have, in->late));

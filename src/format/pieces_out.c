@@ -70,8 +70,8 @@ size_t matrix_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_
     struct arrangement order = {o->columns, o->moved, o->n_moved};
     (void)work;
     memset(to, 0, round_up(room, 8));
-    matrix_rows(atomic_load(&s->more->matrix), &order, o->now.done * 8 / width, room * 8 / width,
-                width, (uint64_t *)(void *)to);
+    matrix_rows(atomic_load(&s->stack->more->matrix), &order, o->now.done * 8 / width,
+                room * 8 / width, width, (uint64_t *)(void *)to);
     return room;
 }
 
@@ -131,11 +131,11 @@ static const uint8_t *section_bytes(const struct pieces_out *o, const struct set
     case SECTION_CANDIDATES:
         return o->aside + o->aside_len - section->len;
     case SECTION_MATRIX:
-        if (o->n_moved || atomic_load(&s->more->matrix)->width != o->head.width)
+        if (o->n_moved || atomic_load(&s->stack->more->matrix)->width != o->head.width)
             return NULL;
         break;
     case SECTION_LINES:
-        if (o->piecewise && set_lines(s)->held)
+        if (o->piecewise && lines_moment(set_lines(s)))
             return part_place(lines_held(set_lines(s), section->owner / PART_PIECES),
                               section->owner % PART_PIECES);
         break;
@@ -278,8 +278,8 @@ static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned fla
     if (e == TAMIS_OK) {
         struct outline outline = {.kind = o->head.kind,
                                   .bits_only = bits_only,
-                                  .no_key = (flags & TAMIS_SAVE_NO_KEY) || !s->family.has_key,
-                                  .family = &s->family,
+                                  .no_key = (flags & TAMIS_SAVE_NO_KEY) || !set_family(s)->has_key,
+                                  .family = set_family(s),
                                   .body = body,
                                   .body_len = head_body_len(&o->head)};
         outline_count(&outline, head_sections(&o->head));
@@ -288,7 +288,7 @@ static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned fla
             e = put_header(o, &outline, head_sections(&o->head));
         if (e == TAMIS_OK)
             head_moved(&o->head, body, o->header + BODY_AT);
-        mem_free(&s->allocator, body, 1, outline.body_len);
+        mem_free(set_allocator(s), body, 1, outline.body_len);
     }
     if (e == TAMIS_OK)
         e = put_aside(o, &list, most);
@@ -308,9 +308,9 @@ static tamis_error out_begin(struct pieces_out **out, const struct set *s, unsig
 {
     if (flags & ~(unsigned)(TAMIS_SAVE_NO_KEY | TAMIS_SAVE_BITS_ONLY))
         return TAMIS_EARG;
-    if (!family_standard(&s->family))
+    if (!family_standard(set_family(s)))
         return TAMIS_EKIND; /* it has a probe function of the caller */
-    struct pieces_out *o = out_new(&s->allocator);
+    struct pieces_out *o = out_new(set_allocator(s));
     tamis_error e = o ? begin(o, s, flags, most) : TAMIS_ENOMEM;
     if (e == TAMIS_OK && sums)
         e = sums_begin(o);
@@ -330,8 +330,8 @@ tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned
 tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags)
 {
     /* Only as a whole: counters in a file, or too many removals or columns for one call. */
-    if (!set_counted(s) || s->more->removals.used > PIECES_ASIDE / 64 ||
-        (set_sliced(s) && atomic_load(&s->more->matrix)->width / 8 > ROW_MAX))
+    if (!set_counted(s) || s->stack->more->removals.used > PIECES_ASIDE / 64 ||
+        (set_sliced(s) && atomic_load(&s->stack->more->matrix)->width / 8 > ROW_MAX))
         return TAMIS_EKIND;
     tamis_error e = set_out_begin(out, s, flags, PIECES_ASIDE);
     if (e == TAMIS_OK)
@@ -422,10 +422,10 @@ static const struct kept_sums *section_sums(const struct set *s, const struct se
     unsigned piece = section->owner % PART_PIECES;
     struct kept_sums *sums = NULL;
     if (section->type == SECTION_LINES && piece <= PART_STASH)
-        sums =
-            part_sums(lines_part(set_lines(s), section->owner / PART_PIECES), piece, &s->allocator);
+        sums = part_sums(lines_part(set_lines(s), section->owner / PART_PIECES), piece,
+                         set_allocator(s));
     else if (section->type == SECTION_BITS || counters)
-        sums = vector_sums(set_part(s, section->owner)->vector, counters, &s->allocator);
+        sums = vector_sums(set_part(s, section->owner)->vector, counters, set_allocator(s));
     if (sums)
         kept_sums_refresh(sums, section_kinds[section->type].place(s, section->owner));
     return sums;
@@ -492,13 +492,13 @@ static bool vector_keep(struct vector *v, const tamis_allocator *a)
 bool pieces_keep(struct set *s)
 {
     uint32_t n = layers_count(set_layers(s)) * set_parts(s);
-    bool counters = s->opt.deletable && s->opt.growth != TAMIS_SMOOTH;
-    bool kept = !counters && !s->opt.shared_adds && !set_sliced(s) &&
-                s->opt.growth != TAMIS_WINDOW && !s->read_only &&
+    bool counters = set_opt(s)->deletable && set_opt(s)->growth != TAMIS_SMOOTH;
+    bool kept = !counters && !set_opt(s)->shared_adds && !set_sliced(s) &&
+                set_opt(s)->growth != TAMIS_WINDOW && !s->read_only &&
                 (!set_lines(s) || lines_hold(set_lines(s)));
     for (uint32_t i = 0; kept && i < n; i++) {
         struct vector *v = set_part(s, i)->vector;
-        kept = v && vector_keep(v, &s->allocator);
+        kept = v && vector_keep(v, set_allocator(s));
     }
     if (!kept)
         pieces_keep_end(s);
@@ -509,7 +509,7 @@ void pieces_keep_end(struct set *s)
 {
     for (uint32_t i = 0; i < layers_count(set_layers(s)) * set_parts(s); i++)
         if (set_part(s, i)->vector)
-            block_free(&s->allocator, &set_part(s, i)->vector->turned);
+            block_free(set_allocator(s), &set_part(s, i)->vector->turned);
     if (set_lines(s))
         lines_hold_end(set_lines(s));
 }

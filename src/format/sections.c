@@ -70,7 +70,7 @@ static uint8_t *bits_place(const struct set *s, uint32_t owner)
 static uint8_t *matrix_place(const struct set *s, uint32_t owner)
 {
     (void)owner;
-    return (uint8_t *)atomic_load(&s->more->matrix)->bits.words;
+    return (uint8_t *)atomic_load(&s->stack->more->matrix)->bits.words;
 }
 
 static uint8_t *counters_place(const struct set *s, uint32_t owner)

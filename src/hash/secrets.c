@@ -81,12 +81,12 @@ static void slot_give(struct secrets *s)
 
 /* ---- secrets --------------------------------------------------------------------------------- */
 
-static void before_fork(void)
+void process_lock(void)
 {
     pthread_mutex_lock(&lock);
 }
 
-static void after_fork(void)
+void process_unlock(void)
 {
     pthread_mutex_unlock(&lock);
 }
@@ -95,7 +95,7 @@ static void after_fork(void)
 static bool forks_safely(void)
 {
     static bool asked;
-    asked = asked || pthread_atfork(before_fork, after_fork, after_fork) == 0;
+    asked = asked || pthread_atfork(process_lock, process_unlock, process_unlock) == 0;
     return asked;
 }
 

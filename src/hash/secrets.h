@@ -24,6 +24,11 @@ struct secrets *secrets_get(const uint8_t *key);
 struct secrets *secrets_share(struct secrets *secrets); /* NULL is allowed */
 void secrets_release(struct secrets *secrets);          /* NULL is allowed */
 
+/* One lock of the process for what its structures share. Forks wait until it is free, so that no child finds it
+   taken. */
+void process_lock(void);
+void process_unlock(void);
+
 /* Block `counter` of the stream from which everything secret is drawn: SipHash-2-4-128 under the
    family key of the purpose and the counter. Frozen: files depend on it. */
 enum { PURPOSE_SECRET = 1, PURPOSE_H3 = 2, PURPOSE_CHECK = 3 };

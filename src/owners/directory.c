@@ -331,7 +331,7 @@ tamis_error tamis_directory_put_filters(tamis_directory *d, const char *const *n
     if (e == TAMIS_OK)
         e = fail_so(reason, columns_put(&d->columns, puts, n));
     for (size_t i = 0; i < n && e == TAMIS_OK; i++)
-        was_put(d, owners[i], filters[i]->set.stored);
+        was_put(d, owners[i], set_stored(&filters[i]->set));
     mem_free(a, owners, n, sizeof(struct owner *));
     mem_free(a, puts, n, sizeof *puts);
     return e;
@@ -357,7 +357,7 @@ static void copy_swapped(void *directory, const tamis_filter *before, const tami
     tamis_directory *d = directory;
     struct owner *owner = d->taking;
     uint64_t flipped = 0;
-    atomic_store(&owner->items, after->set.stored);
+    atomic_store(&owner->items, set_stored(&after->set));
     if (set_lines(&after->set))
         note_lines(d, owner, after);
     if (owner->behind)

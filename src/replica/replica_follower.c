@@ -212,7 +212,7 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
     memcpy(facts->owner, t.last.m.owner, sizeof facts->owner);
     if (copy) {
         const struct layers *layers = set_layers(&copy->set);
-        facts->items = copy->set.stored;
+        facts->items = set_stored(&copy->set);
         for (uint32_t i = 0; i < layers_count(layers); i++)
             facts->bits += vector_positions_total(layers->v[i]);
         tamis_estimate *s = &facts->estimate; /* what messages leave out */
@@ -252,8 +252,8 @@ tamis_error tamis_follower_encode(const tamis_follower *f, tamis_write write, vo
     if (copy)
         error = tamis_filter_encode(copy, TAMIS_SAVE_BITS_ONLY, sink_write, &whole);
     if (error == TAMIS_OK)
-        error =
-            envelope_send(e, &copy->set.family, whole.data, whole.len, 0, &f->a, write, context);
+        error = envelope_send(e, set_family(&copy->set), whole.data, whole.len, 0, &f->a, write,
+                              context);
     else if (error == TAMIS_EIO)
         error = TAMIS_ENOMEM;
     readers_leave(inside);

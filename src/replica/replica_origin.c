@@ -67,11 +67,11 @@ static tamis_error check_options(const tamis_filter *f, const tamis_origin_optio
         return fail(reason, TAMIS_EARG, "a message takes %d bytes at least", MESSAGE_BYTES_MIN);
     if (o->beat > BEAT_MAX)
         return fail(reason, TAMIS_EARG, "the time between heartbeats is out of range");
-    if (f->set.opt.shared_adds)
+    if (set_opt(&f->set)->shared_adds)
         return fail(reason, TAMIS_EKIND,
                     "a filter that takes adds from several threads at once "
                     "cannot tell what changed: make it without");
-    if (!family_standard(&f->set.family))
+    if (!family_standard(set_family(&f->set)))
         return fail(reason, TAMIS_EKIND,
                     "filters with a probe function of the caller cannot be published");
     return TAMIS_OK;
@@ -83,11 +83,11 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
     tamis_error e = check_options(f, o, reason);
     if (e != TAMIS_OK)
         return e;
-    tamis_origin *origin = mem_new0(&f->set.allocator, 1, sizeof *origin);
+    tamis_origin *origin = mem_new0(set_allocator(&f->set), 1, sizeof *origin);
     if (!origin)
         return fail(reason, TAMIS_ENOMEM, "no memory for an origin");
     origin->f = f;
-    origin->a = f->set.allocator;
+    origin->a = set_terms(&f->set)->allocator;
     origin->targets = o->targets;
     settle_targets(&origin->targets);
     origin->hosts = o->hosts ? o->hosts : 2;
@@ -108,7 +108,7 @@ tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *f, const tamis_or
 
 static void forget_base(tamis_origin *o, struct patch_base *base)
 {
-    mem_free(&o->f->set.allocator, base->body, 1, base->len);
+    mem_free(set_allocator(&o->f->set), base->body, 1, base->len);
     lines_copy_free(base->lines, &o->a);
     base->body = NULL;
     base->lines = NULL;
@@ -128,7 +128,7 @@ void tamis_origin_free(tamis_origin *o)
     const struct layers *layers = set_layers(&o->f->set);
     for (uint32_t i = 0; i < layers_count(layers); i++)
         if (layers->v[i]->changes && layers->v[i]->changes->owner == o) {
-            changes_free(layers->v[i]->changes, &o->f->set.allocator);
+            changes_free(layers->v[i]->changes, set_allocator(&o->f->set));
             layers->v[i]->changes = NULL;
         }
     forget_published(o);
@@ -172,9 +172,9 @@ struct tally {
 static void tally_lines(const tamis_origin *o, struct tally *t)
 {
     const struct lines *now = set_lines(&o->f->set), *then = o->base.lines;
-    uint64_t added = now ? now->added : 0, removed = now ? now->removed : 0;
-    bool same = now && then && then->added <= added && then->removed <= removed;
-    t->added = same ? added - then->added : now ? now->keys : 0;
+    uint64_t added = now ? lines_added(now) : 0, removed = now ? now->removed : 0;
+    bool same = now && then && lines_added(then) <= added && then->removed <= removed;
+    t->added = same ? added - lines_added(then) : now ? now->keys : 0;
     t->removed = same ? removed - then->removed : then ? then->keys : 0;
     if (!now)
         return;
@@ -365,7 +365,7 @@ struct edition {
 static void edition_free(tamis_origin *o, struct edition *ed)
 {
     for (uint32_t i = 0; ed->changes && i < ed->n; i++)
-        changes_free(ed->changes[i], &o->f->set.allocator);
+        changes_free(ed->changes[i], set_allocator(&o->f->set));
     mem_free(&o->a, ed->changes, ed->n, sizeof *ed->changes);
     mem_free(&o->a, ed->published, ed->n, sizeof *ed->published);
     forget_base(o, &ed->base);
@@ -388,7 +388,7 @@ static tamis_error edition_begin(tamis_origin *o, struct edition *ed)
         struct vector *v = layers->v[i];
         if (v->changes && v->changes->owner != o)
             return TAMIS_EBUSY; /* it has another origin */
-        if (!v->changes && !(ed->changes[i] = changes_new(&f->allocator, v, o)))
+        if (!v->changes && !(ed->changes[i] = changes_new(set_allocator(f), v, o)))
             return TAMIS_ENOMEM;
     }
     tamis_error e = patch_body(f, true, &ed->base.body, &ed->base.len);
@@ -452,8 +452,9 @@ static tamis_error send(tamis_origin *o, tamis_message_type type, uint64_t from,
     e.m.version = version;
     e.m.time = o->clock(o->clock_context);
     estimate(o, whole != NULL, &e.m.estimate);
-    return envelope_send(&e, &o->f->set.family, whole ? whole->data : NULL, whole ? whole->len : 0,
-                         o->message_bytes, &o->a, counting_write, &counting);
+    return envelope_send(&e, set_family(&o->f->set), whole ? whole->data : NULL,
+                         whole ? whole->len : 0, o->message_bytes, &o->a, counting_write,
+                         &counting);
 }
 
 static tamis_error publish(tamis_origin *o, struct edition *ed, bool snapshot, tamis_write write,

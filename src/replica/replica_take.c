@@ -163,7 +163,7 @@ static tamis_error decode_snapshot(tamis_follower *f, const struct envelope *e,
     tamis_error error = tamis_filter_decode(made, whole->data, whole->len, &options, reason);
     if (error != TAMIS_OK)
         return error;
-    if ((*made)->set.bits_only && family_tag(&(*made)->set.family) == e->family)
+    if ((*made)->set.bits_only && family_tag(set_family(&(*made)->set)) == e->family)
         return TAMIS_OK;
     tamis_filter_free(*made);
     return fail(reason, TAMIS_EFORMAT, "%s: the snapshot is not what its message says", e->m.owner);
@@ -261,7 +261,7 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
                     m->owner, (unsigned long long)m->epoch, (unsigned long long)f->t.newest_epoch);
     }
     bool here = copy && m->epoch == f->t.epoch;
-    if (here && e->family != family_tag(&copy->set.family))
+    if (here && e->family != family_tag(set_family(&copy->set)))
         return fail(reason, TAMIS_EFAMILY, "%s: the message is of another family", m->owner);
     age = age_of(f, m, age);
     bool old = here && (m->type == TAMIS_HEARTBEAT || m->type == TAMIS_FAREWELL

@@ -6,6 +6,7 @@
 #ifndef TAMIS_ANY_SET_H
 #define TAMIS_ANY_SET_H
 
+#include "base/mem.h"
 #include "tamis/records.h"
 
 struct set;
@@ -52,12 +53,15 @@ static inline struct set *records_set(tamis_records *x)
 /* Like the functions of the public headers with these names for each kind. */
 void set_free(struct set *s);
 tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: also folded */
+/* With long copies put off: see mem_later. */
+tamis_error set_clone_later(struct set **out, const struct set *s, struct mem_later *later);
 tamis_error set_clear(struct set *s);
 tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason);
 void set_brief(const struct set *s, tamis_filter_facts *facts);
 uint64_t set_items(const struct set *s, uint32_t *parts); /* parts: layers, and one for lines */
 bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);
 tamis_error set_limit(struct set *s, uint64_t memory_limit);
+uint64_t set_memory_limit(const struct set *s);
 bool set_equal(const struct set *x, const struct set *y);
 
 /*

@@ -69,7 +69,7 @@ static bool vector_add_shared(struct set *s, struct vector *v, const tamis_diges
 {
     uint64_t repeated = 0;
     uint64_t before = __atomic_fetch_add(&v->load, n, __ATOMIC_RELAXED);
-    if (before + n > v->capacity && !s->opt.overfill) {
+    if (before + n > v->capacity && !set_opt(s)->overfill) {
         __atomic_fetch_sub(&v->load, n, __ATOMIC_RELAXED);
         return false;
     }
@@ -80,7 +80,7 @@ static bool vector_add_shared(struct set *s, struct vector *v, const tamis_diges
         repeated += !fresh[i];
     __atomic_fetch_sub(&v->load, repeated, __ATOMIC_RELAXED);
     __atomic_fetch_add(&v->count, n - repeated, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&s->stored, n - repeated, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&s->stack->stored, n - repeated, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -89,10 +89,10 @@ static uint64_t room_in(const struct set *s, const struct vector *v)
 {
     uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
     uint64_t room = v->capacity > load ? v->capacity - load : 0;
-    if (s->opt.items_max == 0 || s->opt.growth == TAMIS_FIXED)
+    if (set_opt(s)->items_max == 0 || set_opt(s)->growth == TAMIS_FIXED)
         return room;
-    uint64_t stored = s->stored;
-    return min_u64(room, s->opt.items_max > stored ? s->opt.items_max - stored : 0);
+    uint64_t stored = s->stack->stored;
+    return min_u64(room, set_opt(s)->items_max > stored ? set_opt(s)->items_max - stored : 0);
 }
 
 static struct layer *newest_of(const struct set *s)
@@ -105,9 +105,9 @@ static struct layer *newest_of(const struct set *s)
 static void find_present(struct set *s, const tamis_digest *digests, size_t n, uint8_t *present,
                          uint64_t now)
 {
-    if (s->opt.add_always || s->opt.growth == TAMIS_FIXED) {
+    if (set_opt(s)->add_always || set_opt(s)->growth == TAMIS_FIXED) {
         memset(present, 0, n);
-    } else if (s->opt.growth == TAMIS_WINDOW) {
+    } else if (set_opt(s)->growth == TAMIS_WINDOW) {
         struct layer *newest = newest_of(s);
         const struct bits *bits = &newest->part[0].vector->bits;
         memset(present, 0, n);
@@ -131,7 +131,7 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
     tamis_error e = growth_active(s, &layer);
     *done = 0;
     bool full = e == TAMIS_EFULL || e == TAMIS_ESPACE;
-    if (full && s->opt.growth != TAMIS_WINDOW) { /* no reason to refuse a member */
+    if (full && set_opt(s)->growth != TAMIS_WINDOW) { /* no reason to refuse a member */
         filter_bits_have(s, digests, 1, fresh);
         *done = fresh[0];
         fresh[0] = 0;
@@ -141,17 +141,18 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
         return e;
     struct vector *v = layer->part[0].vector;
     size_t some = (size_t)min_u64(n, max_u64(1, room_in(s, v)));
-    if (s->opt.growth == TAMIS_WINDOW && layer != newest)
+    if (set_opt(s)->growth == TAMIS_WINDOW && layer != newest)
         some = 1; /* presence was asked of another vector */
-    if (!s->opt.shared_adds)
-        s->stored += vector_add(v, digests, some, fresh);
+    if (!set_opt(s)->shared_adds)
+        s->stack->stored += vector_add(v, digests, some, fresh);
     else if (!vector_add_shared(s, v, digests, some, fresh))
         return TAMIS_OK;
-    if (s->opt.growth == TAMIS_WINDOW)
+    if (set_opt(s)->growth == TAMIS_WINDOW)
         layer->last = now;
-    if (s->opt.add_always) /* as published: every add counts, whether it set a bit or not */
+    if (set_terms(s)
+            ->opt.add_always) /* as published: every add counts, whether it set a bit or not */
         for (size_t i = 0; i < some; i++)
-            v->load += !fresh[i], v->count += !fresh[i], s->stored += !fresh[i];
+            v->load += !fresh[i], v->count += !fresh[i], s->stack->stored += !fresh[i];
     *done = some;
     return TAMIS_OK;
 }
@@ -177,7 +178,7 @@ static tamis_error add_some_plain(struct set *s, const tamis_digest *digests, si
     tamis_digest missing[BATCH];
     uint8_t set[BATCH], who[BATCH] = {0};
     size_t m = 0, added = 0;
-    bool window = s->opt.growth == TAMIS_WINDOW;
+    bool window = set_opt(s)->growth == TAMIS_WINDOW;
     const struct layer *newest = newest_of(s);
     tamis_error e = TAMIS_OK;
     find_present(s, digests, n, fresh, now);
@@ -202,7 +203,7 @@ static tamis_error add_batch_plain(struct set *s, const tamis_digest *digests, s
                                    uint8_t *fresh, size_t *done)
 {
     uint64_t now = set_now(s);
-    bool window = s->opt.growth == TAMIS_WINDOW;
+    bool window = set_opt(s)->growth == TAMIS_WINDOW;
     uint8_t had[BATCH] = {
         0}; /* windows: a key in an older vector is added again, but is not fresh */
     tamis_error e = window ? growth_turn(s, now) : TAMIS_OK;
@@ -235,8 +236,8 @@ static struct layer *matching(const struct set *s, tamis_digest digest)
 
 static tamis_error add_deletable(struct set *s, tamis_digest digest, uint8_t *fresh)
 {
-    *fresh = s->opt.unique && set_hides(s, &digest);
-    if (pending_cancel(&s->more->removals, &digest))
+    *fresh = set_opt(s)->unique && set_hides(s, &digest);
+    if (pending_cancel(&s->stack->more->removals, &digest))
         return TAMIS_OK;
     struct layer *layer = matching(s, digest);
     bool member = layer != NULL;
@@ -244,10 +245,10 @@ static tamis_error add_deletable(struct set *s, tamis_digest digest, uint8_t *fr
     if (e != TAMIS_OK)
         return e;
     struct vector *v = layer->part[0].vector;
-    if (!vector_reserve(v, &s->allocator))
+    if (!vector_reserve(v, set_allocator(s)))
         return TAMIS_ENOMEM;
     vector_insert(v, digest);
-    s->stored++;
+    s->stack->stored++;
     *fresh = !member;
     return TAMIS_OK;
 }
@@ -280,13 +281,13 @@ static size_t add_run(struct set *s, const tamis_digest *digests, size_t n, uint
 {
     enum { RUN = 1024 };
     uint8_t unused[RUN] = {0};
-    struct vector *v = s->into;
+    struct vector *v = s->stack->into;
     size_t done = 0;
     while (v && done < n) {
         size_t some = n - done < RUN ? n - done : RUN;
         if (v->load + some > v->capacity)
             break;
-        s->stored += vector_add(v, digests + done, some, fresh ? fresh + done : unused);
+        s->stack->stored += vector_add(v, digests + done, some, fresh ? fresh + done : unused);
         done += some;
     }
     return done;
@@ -300,12 +301,12 @@ tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, 
     tamis_error e = set_writable(s);
     size_t all = e == TAMIS_OK ? add_run(s, digests, n, fresh) : 0;
     while (e == TAMIS_OK && all < n) {
-        size_t most = s->opt.growth == TAMIS_SMOOTH ? sizeof unused : BATCH;
+        size_t most = set_opt(s)->growth == TAMIS_SMOOTH ? sizeof unused : BATCH;
         size_t some = n - all < most ? n - all : most, added;
         uint8_t *to = fresh ? fresh + all : unused;
-        e = s->opt.growth == TAMIS_SMOOTH ? smooth_add(s, digests + all, some, to, &added)
-            : s->opt.deletable            ? add_batch_deletable(s, digests + all, some, to, &added)
-                                          : add_batch_plain(s, digests + all, some, to, &added);
+        e = set_opt(s)->growth == TAMIS_SMOOTH ? smooth_add(s, digests + all, some, to, &added)
+            : set_opt(s)->deletable ? add_batch_deletable(s, digests + all, some, to, &added)
+                                    : add_batch_plain(s, digests + all, some, to, &added);
         all += e == TAMIS_OK ? some : added;
     }
     if (done)
@@ -318,18 +319,18 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
     struct set *s = &f->set;
     uint8_t new_here = 0;
     tamis_error e = TAMIS_OK;
-    struct vector *v = s->into;
+    struct vector *v = s->stack->into;
     if (LIKELY(v && !s->read_only && !vector_watched(v) && v->load < v->capacity)) {
         new_here = s->quick.add(&s->quick, key, len); /* the common case, on the shortest path */
         v->load += new_here;
         v->count += new_here;
-        s->stored += new_here;
+        s->stack->stored += new_here;
     } else {
-        tamis_digest digest = family_digest(&s->family, key, len);
-        e = s->read_only || s->opt.growth == TAMIS_WINDOW || s->opt.growth == TAMIS_SMOOTH
+        tamis_digest digest = family_digest(set_family(s), key, len);
+        e = s->read_only || set_opt(s)->growth == TAMIS_WINDOW || set_opt(s)->growth == TAMIS_SMOOTH
                 ? tamis_filter_add_many(f, &digest, 1, &new_here, NULL)
-            : s->opt.deletable ? add_deletable(s, digest, &new_here)
-                               : add_one_plain(s, digest, &new_here);
+            : set_opt(s)->deletable ? add_deletable(s, digest, &new_here)
+                                    : add_one_plain(s, digest, &new_here);
     }
     if (fresh)
         *fresh = new_here;
@@ -339,7 +340,7 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
 tamis_error tamis_filter_expire(tamis_filter *f)
 {
     struct set *s = &f->set;
-    if (s->opt.growth != TAMIS_WINDOW)
+    if (set_opt(s)->growth != TAMIS_WINDOW)
         return TAMIS_EKIND;
     tamis_error e = set_writable(s);
     return e == TAMIS_OK ? growth_turn(s, set_now(s)) : e;

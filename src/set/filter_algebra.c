@@ -9,7 +9,7 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
                                    tamis_reason *reason)
 {
     const struct layers *mine = set_layers(&a->set), *theirs = set_layers(&b->set);
-    if (!family_equal(&a->set.family, &b->set.family))
+    if (!family_equal(set_family(&a->set), set_family(&b->set)))
         return fail_so(reason, TAMIS_EFAMILY);
     if (set_lines(&a->set) || set_lines(&b->set))
         return fail(reason, TAMIS_EKIND, "sets of fingerprints have no intersection");
@@ -23,27 +23,28 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
                        .capacity = x->capacity,
                        .growth = TAMIS_FIXED,
                        .layout = x->bits.kernel->layout,
-                       .hash = a->set.family.hash,
-                       .key = a->set.family.secrets->key,
+                       .hash = set_family(&a->set)->hash,
+                       .key = set_family(&a->set)->secrets->key,
                        .bits = vector_positions_total(x),
                        .hashes = x->bits.k,
-                       .allocator = &a->set.allocator};
+                       .allocator = set_allocator(&a->set)};
     tamis_filter *f;
     tamis_error e = tamis_filter_new(&f, &o, reason);
     if (e != TAMIS_OK)
         return e;
     struct set *s = &f->set;
     struct vector *v = set_layers(s)->v[0];
-    if (!vector_intersect(v, x, y, &s->allocator)) {
+    if (terms_own(s) != TAMIS_OK || !vector_intersect(v, x, y, set_allocator(s))) {
         tamis_filter_free(f);
         return fail_so(reason, TAMIS_ENOMEM);
     }
     double items =
-        tamis_plan_items((int)s->opt.layout, v->bits.units, v->bits.k, vector_count_ones(v));
-    v->load = v->count = s->stored = (uint64_t)(items + 0.5);
-    s->family.has_key = a->set.family.has_key && b->set.family.has_key;
-    s->opt.fpp = s->opt.budget = v->fpp = x->fpp > y->fpp ? x->fpp : y->fpp;
+        tamis_plan_items((int)set_opt(s)->layout, v->bits.units, v->bits.k, vector_count_ones(v));
+    v->load = v->count = s->stack->stored = (uint64_t)(items + 0.5);
+    set_family(s)->has_key = set_family(&a->set)->has_key && set_family(&b->set)->has_key;
+    set_opt(s)->fpp = set_opt(s)->budget = v->fpp = x->fpp > y->fpp ? x->fpp : y->fpp;
     set_layers(s)->l[0]->fpp = v->fpp;
+    terms_settle(s);
     *out = f;
     return TAMIS_OK;
 }
@@ -74,26 +75,26 @@ static tamis_error fold_limits(struct vector *half, const struct settings *set, 
 static tamis_error count_columns(struct set *s, const struct matrix *matrix)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t *ones = mem_new0(&s->allocator, matrix->width, sizeof *ones);
+    uint64_t *ones = mem_new0(set_allocator(s), matrix->width, sizeof *ones);
     if (!ones)
         return TAMIS_ENOMEM;
     matrix_count_ones(matrix->bits.words, matrix->bits.units, matrix->width, ones);
     for (uint32_t i = 0; i < layers_count(layers); i++)
         layers->v[i]->ones = ones[layers->v[i]->column];
-    mem_free(&s->allocator, ones, matrix->width, sizeof *ones);
+    mem_free(set_allocator(s), ones, matrix->width, sizeof *ones);
     return TAMIS_OK;
 }
 
 /* Rates, limits and pending removals after all vectors were folded. */
 static tamis_error fold_settle(struct set *s, unsigned flags)
 {
-    const struct matrix *matrix = atomic_load(&s->more->matrix);
+    const struct matrix *matrix = atomic_load(&s->stack->more->matrix);
     struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
     double excess = 0;
-    tamis_error e = matrix && s->opt.deletable ? count_columns(s, matrix) : TAMIS_OK;
+    tamis_error e = matrix && set_opt(s)->deletable ? count_columns(s, matrix) : TAMIS_OK;
     for (uint32_t i = 0; e == TAMIS_OK && i < n; i++) {
-        e = fold_limits(layers->v[i], &s->opt, flags);
+        e = fold_limits(layers->v[i], set_opt(s), flags);
         excess += layers->v[i]->fpp - layers->l[i]->fpp;
         layers->l[i]->capacity = layers->v[i]->capacity;
         layers->l[i]->fpp = layers->v[i]->fpp;
@@ -101,15 +102,16 @@ static tamis_error fold_settle(struct set *s, unsigned flags)
     if (e != TAMIS_OK)
         return e;
     if (matrix)
-        s->opt.shape.units /= 2;
-    if (s->opt.growth == TAMIS_FIXED || s->opt.growth == TAMIS_DYNAMIC) {
-        s->opt.capacity = layers->v[0]->capacity;
+        set_opt(s)->shape.units /= 2;
+    if (set_opt(s)->growth == TAMIS_FIXED || set_opt(s)->growth == TAMIS_DYNAMIC) {
+        set_opt(s)->capacity = layers->v[0]->capacity;
         for (uint32_t i = 0; i < n; i++)
-            s->opt.capacity = min_u64(s->opt.capacity, layers->v[i]->capacity);
-        if (s->opt.items_max)
-            s->opt.items_max = s->opt.capacity * (s->opt.vectors_max ? s->opt.vectors_max : 1);
+            set_opt(s)->capacity = min_u64(set_opt(s)->capacity, layers->v[i]->capacity);
+        if (set_opt(s)->items_max)
+            set_opt(s)->items_max =
+                set_opt(s)->capacity * (set_opt(s)->vectors_max ? set_opt(s)->vectors_max : 1);
     }
-    if (s->opt.fpp > 0)
+    if (set_opt(s)->fpp > 0)
         set_restate(s, excess); /* future vectors have their share */
     return pending_rebuild(s);
 }
@@ -129,7 +131,9 @@ tamis_error tamis_filter_fold(tamis_filter *f, unsigned flags, tamis_reason *rea
                         bits->kernel->unit_bits > 1 ? "blocks are an odd number"
                                                     : "bits are not a multiple of 16");
     }
-    if (e == TAMIS_OK && (e = set_clone(&made, s, true)) == TAMIS_OK)
-        e = set_become(s, made, fold_settle(made, flags));
+    if (e == TAMIS_OK && (e = set_clone(&made, s, true)) == TAMIS_OK) {
+        e = terms_own(made);
+        e = set_become(s, made, e == TAMIS_OK ? fold_settle(made, flags) : e);
+    }
     return e == TAMIS_ERATE ? fail(reason, e, "more than half full") : fail_so(reason, e);
 }

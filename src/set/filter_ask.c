@@ -3,20 +3,20 @@
 
 tamis_digest tamis_filter_digest(const tamis_filter *f, const void *key, size_t len)
 {
-    return family_digest(&f->set.family, key, len);
+    return family_digest(set_family(&f->set), key, len);
 }
 
 void tamis_filter_digest_many(const tamis_filter *f, const tamis_key *keys, size_t n,
                               tamis_digest *out)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = family_digest(&f->set.family, keys[i].data, keys[i].len);
+        out[i] = family_digest(set_family(&f->set), keys[i].data, keys[i].len);
 }
 
 void tamis_filter_digest_fixed(const tamis_filter *f, const void *keys, size_t width, size_t n,
                                tamis_digest *out)
 {
-    family_digest_fixed(&f->set.family, keys, width, n, out);
+    family_digest_fixed(set_family(&f->set), keys, width, n, out);
 }
 
 static void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n,
@@ -43,12 +43,12 @@ void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n
         return;
     }
     uint64_t inside = readers_enter();
-    const struct matrix *matrix = atomic_load(&s->more->matrix);
+    const struct matrix *matrix = atomic_load(&s->stack->more->matrix);
     if (matrix) {
         memset(found, 0, n);
         matrix_has(matrix, digests, n, found);
     } else {
-        layers_have(atomic_load(&s->layers), digests, n, found);
+        layers_have(set_layers(s), digests, n, found);
     }
     readers_leave(inside);
 }
@@ -58,7 +58,7 @@ void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, s
 {
     const struct set *s = &f->set;
     filter_bits_have(s, digests, n, found);
-    if (!s->opt.unique)
+    if (!set_opt(s)->unique)
         return;
     for (size_t i = 0; i < n; i++)
         if (found[i] && set_hides(s, &digests[i]))
@@ -75,10 +75,10 @@ static __attribute__((noinline)) bool has_with_care(const tamis_filter *f, tamis
 
 bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len)
 {
-    const tamis_filter *f = (const tamis_filter *)quick;
+    const tamis_filter *f = PART_OF(quick, tamis_filter, set.quick);
     const struct set *s = &f->set;
-    tamis_digest digest = family_digest(&s->family, key, len);
-    if (s->guarded || s->opt.unique)
+    tamis_digest digest = family_digest(set_family(s), key, len);
+    if (s->guarded || set_opt(s)->unique)
         return has_with_care(f, digest);
     const struct layers *layers = set_layers(s);
     return layers->v[0]->bits.kernel->has_any(layers->v, layers_count(layers), digest);

@@ -71,7 +71,7 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
     tamis_error e = set_writable(s);
     if (e != TAMIS_OK)
         return e;
-    if (s->opt.growth != TAMIS_FIXED || s->opt.deletable)
+    if (set_opt(s)->growth != TAMIS_FIXED || set_opt(s)->deletable)
         return TAMIS_EKIND;
     struct vector *v = set_layers(s)->v[0];
     threads = threads == 0 ? processors() : threads < THREADS_MAX ? threads : THREADS_MAX;
@@ -79,7 +79,7 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
     bool large = vector_positions_total(v) / 8 >= THREADS_FROM;
     bool certainly_fits = v->load <= v->capacity && n <= v->capacity - v->load;
     if (threads < 2 || vector_watched(v) || !large || n < threads * (size_t)RUN ||
-        !(certainly_fits || s->opt.overfill))
+        !(certainly_fits || set_opt(s)->overfill))
         return tamis_filter_add_many(f, digests, n, NULL, NULL);
     struct share shares[THREADS_MAX];
     bool local = v->bits.kernel->local;
@@ -97,7 +97,7 @@ tamis_error tamis_filter_build(tamis_filter *f, const tamis_digest *digests, siz
     for (unsigned i = 0; i < threads; i++) {
         v->load += shares[i].added;
         v->count += shares[i].added;
-        s->stored += shares[i].added;
+        s->stack->stored += shares[i].added;
     }
     return TAMIS_OK;
 }

@@ -18,7 +18,7 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
             taken[at >> 6] |= UINT64_C(1) << (at & 63);
     }
     for (uint32_t at = 0; at <= last; at++)
-        if (!(taken[at >> 6] >> (at & 63) & 1) && plan_share(from + at, s->opt.budget) >= fpp)
+        if (!(taken[at >> 6] >> (at & 63) & 1) && plan_share(from + at, set_opt(s)->budget) >= fpp)
             return from + at;
     return SLOT_NONE;
 }
@@ -30,7 +30,7 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
 {
     plan->capacity = capacity;
     plan->slot = growth_slot(s, from, 0);
-    plan->fpp = plan_share(plan->slot, s->opt.budget);
+    plan->fpp = plan_share(plan->slot, set_opt(s)->budget);
     return plan_parts(s, plan);
 }
 
@@ -40,17 +40,17 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
 static tamis_error next_scalable(const struct set *s, struct layer_plan *plan)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t largest = 0, total = 0, first = s->opt.capacity;
+    uint64_t largest = 0, total = 0, first = set_opt(s)->capacity;
     bool room = false;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct layer *layer = layers->l[i];
         largest = max_u64(largest, layer->capacity);
         total += layer->capacity;
-        uint64_t most = layer->capacity - (s->opt.deletable ? layer->capacity / 4 : 0);
-        room |= s->form && layer_load(s, layer) < most;
+        uint64_t most = layer->capacity - (set_opt(s)->deletable ? layer->capacity / 4 : 0);
+        room |= s->stack->form && layer_load(s, layer) < most;
     }
     uint64_t capacity =
-        room ? largest : plan_next_capacity(first, largest, total, s->opt.expansion);
+        room ? largest : plan_next_capacity(first, largest, total, set_opt(s)->expansion);
     return next_in_stack(s, capacity, plan_slot(first, capacity), plan);
 }
 
@@ -61,18 +61,18 @@ static unsigned next_lambda(struct set *s)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
-    struct forecast *f = &s->more->forecast;
-    if (s->opt.n_lambdas)
-        return s->opt.lambdas[min_u64(s->grown, s->opt.n_lambdas - 1)];
-    if (s->grown == 0 || n == 0)
+    struct forecast *f = &s->stack->more->forecast;
+    if (set_opt(s)->n_lambdas)
+        return set_opt(s)->lambdas[min_u64(s->stack->grown, set_opt(s)->n_lambdas - 1)];
+    if (s->stack->grown == 0 || n == 0)
         return 1;
     const struct layer *last = layers->l[n - 1];
     uint64_t now = set_now(s), total = 0;
     unsigned least = 1;
-    for (uint32_t i = 0; i < n && !s->opt.published; i++)
+    for (uint32_t i = 0; i < n && !set_opt(s)->published; i++)
         total += layers->l[i]->capacity;
     while (least < LAMBDA_MAX &&
-           s->opt.capacity << (least - 1) < (total + PLAN_PARTS - 1) / PLAN_PARTS)
+           set_opt(s)->capacity << (least - 1) < (total + PLAN_PARTS - 1) / PLAN_PARTS)
         least++;
     if (now > last->born) { /* a clock that stood still tells nothing */
         double rate = (double)layer_load(s, last) / (double)(now - last->born);
@@ -89,9 +89,10 @@ static tamis_error next_flexible(struct set *s, struct layer_plan *plan)
     unsigned lambda = next_lambda(s);
     tamis_error e;
     do { /* the largest possible vector */
-        uint64_t capacity = s->opt.capacity << (lambda - 1);
-        bool fits = capacity >> (lambda - 1) == s->opt.capacity && capacity <= BITS_MAX;
-        e = fits ? next_in_stack(s, capacity, s->grown == 0 ? 0 : PLAN_SMALL, plan) : TAMIS_ELIMIT;
+        uint64_t capacity = set_opt(s)->capacity << (lambda - 1);
+        bool fits = capacity >> (lambda - 1) == set_opt(s)->capacity && capacity <= BITS_MAX;
+        e = fits ? next_in_stack(s, capacity, s->stack->grown == 0 ? 0 : PLAN_SMALL, plan)
+                 : TAMIS_ELIMIT;
     } while (e == TAMIS_ELIMIT && --lambda);
     return e;
 }
@@ -101,8 +102,8 @@ static uint32_t count_old(const struct set *s, uint64_t now)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = 0;
-    while (now >= s->opt.window && n + 1 < layers_count(layers) &&
-           layers->l[n]->last < now - s->opt.window)
+    while (now >= set_opt(s)->window && n + 1 < layers_count(layers) &&
+           layers->l[n]->last < now - set_opt(s)->window)
         n++;
     return n;
 }
@@ -129,7 +130,7 @@ uint32_t growth_places(const struct settings *set)
 
 static uint64_t window_span(const struct set *s)
 {
-    return s->opt.window / (s->opt.vectors_max - 1);
+    return set_opt(s)->window / (set_opt(s)->vectors_max - 1);
 }
 
 /* What will arrive in a span at the pace of the last layer, plus a quarter; but no more than the
@@ -142,8 +143,8 @@ static uint64_t window_need(const struct set *s, const struct layers *layers, ui
     uint64_t born = layers->l[n - 1]->born;
     double elapsed = now > born ? (double)(now - born) : 1;
     double need = 1.25 * (double)v->load * (double)window_span(s) / elapsed;
-    uint64_t most = 8 * v->capacity, least = s->opt.capacity;
-    uint64_t whole = least * (s->opt.vectors_max - 1);
+    uint64_t most = 8 * v->capacity, least = set_opt(s)->capacity;
+    uint64_t whole = least * (set_opt(s)->vectors_max - 1);
     if (v->capacity < whole)
         most = min_u64(most, whole);
     for (uint32_t i = count_old(s, now); i < n; i++)
@@ -156,9 +157,9 @@ static tamis_error next_window(struct set *s, struct layer_plan *plan)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
-    uint64_t capacity = n ? window_need(s, layers, n, set_now(s)) : s->opt.capacity;
+    uint64_t capacity = n ? window_need(s, layers, n, set_now(s)) : set_opt(s)->capacity;
     plan->capacity = min_u64(capacity, BITS_MAX);
-    plan->fpp = s->opt.budget / growth_places(&s->opt);
+    plan->fpp = set_opt(s)->budget / growth_places(set_opt(s));
     return plan_parts(s, plan);
 }
 
@@ -171,7 +172,7 @@ static unsigned next_doubling(const struct set *s)
     unsigned shift = 0;
     for (uint32_t i = 0; i < layers_count(layers); i++)
         largest = max_u64(largest, layers->v[i]->bits.units);
-    while (largest >> shift >= s->opt.shape.units)
+    while (largest >> shift >= set_opt(s)->shape.units)
         shift++;
     return shift;
 }
@@ -180,31 +181,31 @@ static unsigned next_doubling(const struct set *s)
 static tamis_error next_published(struct set *s, struct layer_plan *plan)
 {
     unsigned shift = 0;
-    if (s->opt.growth == TAMIS_FLEXIBLE)
+    if (set_opt(s)->growth == TAMIS_FLEXIBLE)
         shift = next_lambda(s) - 1;
-    else if (s->opt.growth == TAMIS_SCALABLE)
+    else if (set_opt(s)->growth == TAMIS_SCALABLE)
         shift = next_doubling(s);
-    if (shift >= 40 || s->opt.shape.units > BITS_MAX >> shift)
+    if (shift >= 40 || set_opt(s)->shape.units > BITS_MAX >> shift)
         return TAMIS_ELIMIT;
-    plan->shape[0] = s->opt.shape;
+    plan->shape[0] = set_opt(s)->shape;
     plan->shape[0].units <<= shift;
-    plan->capacity = plan->room[0] = s->opt.capacity << shift;
+    plan->capacity = plan->room[0] = set_opt(s)->capacity << shift;
     for (uint32_t i = 1; i < set_parts(s); i++) /* of records: attributes and filters alike */
-        if (i < s->form->attributes || s->form->verifier != TAMIS_VERIFIER_TABLE) {
+        if (i < s->stack->form->attributes || s->stack->form->verifier != TAMIS_VERIFIER_TABLE) {
             plan->shape[i] = plan->shape[0];
             plan->asked[i] = plan->room[i] = plan->capacity;
         }
-    plan->fpp = tamis_plan_rate((int)s->opt.layout, plan->shape[0].units, plan->shape[0].k,
+    plan->fpp = tamis_plan_rate((int)set_opt(s)->layout, plan->shape[0].units, plan->shape[0].k,
                                 (double)plan->capacity);
-    return shape_valid(&plan->shape[0], &s->family) ? TAMIS_OK : TAMIS_ELIMIT;
+    return shape_valid(&plan->shape[0], set_family(s)) ? TAMIS_OK : TAMIS_ELIMIT;
 }
 
 static tamis_error next_of(struct set *s, struct layer_plan *plan)
 {
-    plan->slot = s->grown;
-    if (s->opt.published)
+    plan->slot = s->stack->grown;
+    if (set_opt(s)->published)
         return next_published(s, plan);
-    switch (s->opt.growth) {
+    switch (set_opt(s)->growth) {
     case TAMIS_SCALABLE:
         return next_scalable(s, plan);
     case TAMIS_FLEXIBLE:
@@ -212,11 +213,11 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
     case TAMIS_WINDOW:
         return next_window(s, plan);
     default:
-        plan->capacity = s->opt.capacity;
-        plan->fpp = s->opt.growth == TAMIS_FIXED    ? s->opt.budget
-                    : s->opt.growth == TAMIS_SMOOTH ? s->opt.budget * SMOOTH_VECTOR
-                    : s->opt.tolerate != 0          ? s->opt.fpp
-                                                    : s->opt.budget / s->opt.vectors_max;
+        plan->capacity = set_opt(s)->capacity;
+        plan->fpp = set_opt(s)->growth == TAMIS_FIXED    ? set_opt(s)->budget
+                    : set_opt(s)->growth == TAMIS_SMOOTH ? set_opt(s)->budget * SMOOTH_VECTOR
+                    : set_opt(s)->tolerate != 0          ? set_opt(s)->fpp
+                                                : set_opt(s)->budget / set_opt(s)->vectors_max;
         return plan_parts(s, plan);
     }
 }
@@ -224,7 +225,8 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
 tamis_error growth_next(struct set *s, struct layer **out)
 {
     struct layer_plan plan = {0};
-    if (s->next_id == UINT32_MAX || s->grown == UINT32_MAX) /* foreign bytes may say so */
+    if (s->stack->next_id == UINT32_MAX ||
+        s->stack->grown == UINT32_MAX) /* foreign bytes may say so */
         return TAMIS_ELIMIT;
     tamis_error e = next_of(s, &plan);
     return e == TAMIS_OK ? plan_make(s, &plan, out) : e;
@@ -232,12 +234,12 @@ tamis_error growth_next(struct set *s, struct layer **out)
 
 tamis_error growth_grow(struct set *s, struct layer **out)
 {
-    struct forecast before = s->more->forecast;
+    struct forecast before = s->stack->more->forecast;
     tamis_error e = growth_next(s, out);
     if (e == TAMIS_OK)
         e = set_append(s, *out);
     if (e != TAMIS_OK && set_stacked(s))
-        s->more->forecast = before;
+        s->stack->more->forecast = before;
     return e;
 }
 
@@ -246,12 +248,12 @@ tamis_error growth_grow(struct set *s, struct layer **out)
 /* Is the whole filter at its bound? */
 static bool filter_is_full(const struct set *s)
 {
-    if (s->opt.items_max == 0)
+    if (set_opt(s)->items_max == 0)
         return false;
     const struct layers *layers = set_layers(s);
     uint64_t load = 0, ones = 0, most = 0, m = 0;
-    if (s->opt.growth != TAMIS_FIXED && s->stored < s->opt.items_max &&
-        (!s->opt.deletable || layers_count(layers) < s->opt.vectors_max))
+    if (set_opt(s)->growth != TAMIS_FIXED && s->stack->stored < set_opt(s)->items_max &&
+        (!set_opt(s)->deletable || layers_count(layers) < set_opt(s)->vectors_max))
         return false; /* a load is at most its vector's count, and `stored` is their sum */
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct vector *v = layers->v[i];
@@ -260,9 +262,9 @@ static bool filter_is_full(const struct set *s)
         most += v->ones_max;
         m += vector_positions_total(v);
     }
-    if (load >= s->opt.items_max)
+    if (load >= set_opt(s)->items_max)
         return true;
-    if (!s->opt.deletable || layers_count(layers) < s->opt.vectors_max || ones <= most)
+    if (!set_opt(s)->deletable || layers_count(layers) < set_opt(s)->vectors_max || ones <= most)
         return false;
     return ones >
            most + 2 * growth_root(m); /* load has drifted, but the bits tell: see set_limits */
@@ -281,9 +283,9 @@ static struct layer *fewest_ones(const struct layers *layers)
 /* The first one; NULL: all are full. Whoever makes room sets `open`, so each is tested once. */
 static struct layer *first_with_room(struct set *s, const struct layers *layers, uint32_t n)
 {
-    while (s->open < n && vector_full(layers->v[s->open]))
-        s->open++;
-    return s->open < n ? layers->l[s->open] : NULL;
+    while (s->stack->open < n && vector_full(layers->v[s->stack->open]))
+        s->stack->open++;
+    return s->stack->open < n ? layers->l[s->stack->open] : NULL;
 }
 
 tamis_error growth_active(struct set *s, struct layer **out)
@@ -294,7 +296,7 @@ tamis_error growth_active(struct set *s, struct layer **out)
     bool at_bound = filter_is_full(s);
     if (at_bound)
         *out = NULL;
-    else if (n == 1 || s->opt.growth == TAMIS_WINDOW)
+    else if (n == 1 || set_opt(s)->growth == TAMIS_WINDOW)
         *out = vector_full(layers->v[n - 1]) ? NULL : newest;
     else
         *out = first_with_room(s, layers, n);
@@ -302,16 +304,16 @@ tamis_error growth_active(struct set *s, struct layer **out)
         return TAMIS_OK;
     if (!at_bound && !growth_bound(s))
         return growth_grow(s, out);
-    *out = at_bound || !s->opt.deletable ? NULL : fewest_ones(layers);
-    if (!*out && s->opt.overfill)
+    *out = at_bound || !set_opt(s)->deletable ? NULL : fewest_ones(layers);
+    if (!*out && set_opt(s)->overfill)
         *out = newest;
     return *out ? TAMIS_OK : TAMIS_EFULL;
 }
 
 bool growth_bound(const struct set *s)
 {
-    return s->opt.growth == TAMIS_FIXED ||
-           (s->opt.vectors_max && layers_count(set_layers(s)) >= growth_places(&s->opt));
+    return set_opt(s)->growth == TAMIS_FIXED ||
+           (set_opt(s)->vectors_max && layers_count(set_layers(s)) >= growth_places(set_opt(s)));
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
@@ -319,7 +321,7 @@ bool growth_bound(const struct set *s)
 tamis_error growth_turn(struct set *s, uint64_t now)
 {
     const struct layers *layers = set_layers(s);
-    uint32_t n = layers_count(layers), old = count_old(s, now), places = growth_places(&s->opt);
+    uint32_t n = layers_count(layers), old = count_old(s, now), places = growth_places(set_opt(s));
     struct layer *newest = layers->l[n - 1], *made = NULL;
     bool due = now - newest->born > window_span(s), empty = layers->v[n - 1]->load == 0;
     tamis_error e = TAMIS_OK;
@@ -334,7 +336,7 @@ tamis_error growth_turn(struct set *s, uint64_t now)
     }
     /* if there is no memory they are dropped later */
     if (old && !set_let_go(s, old) && n == places) {
-        layer_free(made, &s->allocator);
+        layer_free(made, set_allocator(s));
         return TAMIS_OK;
     }
     if (due && empty)

@@ -9,7 +9,7 @@
 /* The vectors of a growing filter have the same k where possible (plan_in_stack). */
 static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
 {
-    const struct settings *opt = &s->opt;
+    const struct settings *opt = set_opt(s);
     bool stack = opt->growth == TAMIS_SCALABLE || opt->growth == TAMIS_FLEXIBLE;
     plan->room[0] = plan->capacity;
     if (opt->growth == TAMIS_DYNAMIC) {
@@ -28,7 +28,7 @@ static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
 static uint64_t next_values(const struct set *s, uint32_t attribute, uint64_t capacity)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t most = s->form->distinct[attribute];
+    uint64_t most = s->stack->form->distinct[attribute];
     if (most == 0)
         return capacity;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
@@ -49,7 +49,7 @@ static uint64_t next_values(const struct set *s, uint32_t attribute, uint64_t ca
 static tamis_error plan_values(const struct set *s, struct layer_plan *plan, uint32_t part,
                                uint64_t n)
 {
-    tamis_layout layout = s->opt.layout;
+    tamis_layout layout = set_opt(s)->layout;
     plan->asked[part] = n;
     for (uint32_t i = 0; i < part; i++)
         if (plan->asked[i] <= n && n <= plan->room[i]) { /* the same as before */
@@ -77,7 +77,7 @@ static uint64_t next_combinations(const struct layer_plan *plan, uint64_t mask)
 
 static tamis_error plan_records(const struct set *s, struct layer_plan *plan)
 {
-    const struct record_form *form = s->form;
+    const struct record_form *form = s->stack->form;
     bool tables = form->verifier == TAMIS_VERIFIER_TABLE;
     uint32_t p = form->attributes;
     tamis_error e = TAMIS_OK;
@@ -90,9 +90,9 @@ static tamis_error plan_records(const struct set *s, struct layer_plan *plan)
 
 tamis_error plan_parts(const struct set *s, struct layer_plan *plan)
 {
-    tamis_error e = s->form ? plan_records(s, plan) : plan_keys(s, plan);
+    tamis_error e = s->stack->form ? plan_records(s, plan) : plan_keys(s, plan);
     for (uint32_t i = 0; i < set_parts(s) && e == TAMIS_OK; i++)
-        if (plan->shape[i].units && !shape_valid(&plan->shape[i], &s->family))
+        if (plan->shape[i].units && !shape_valid(&plan->shape[i], set_family(s)))
             e = TAMIS_ELIMIT;
     return e;
 }
@@ -118,7 +118,7 @@ static uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_
 /* Growth of the matrix for one more column. */
 static uint64_t column_cost(const struct set *s, const struct shape *shape)
 {
-    const struct matrix *matrix = atomic_load(&s->more->matrix);
+    const struct matrix *matrix = atomic_load(&s->stack->more->matrix);
     uint64_t n = layers_count(set_layers(s));
     uint64_t width = matrix && matrix->width > n ? matrix->width : matrix_width_for(n + 1);
     uint64_t whole = sizeof *matrix + block_bytes(shape->units * width / 8 + 16);
@@ -128,22 +128,22 @@ static uint64_t column_cost(const struct set *s, const struct shape *shape)
 /* Initial room of a table: the values of a batch, so that adding to a new layer cannot fail. */
 static size_t first_values(const struct set *s)
 {
-    return s->opt.deletable ? 1 : BATCH;
+    return set_opt(s)->deletable ? 1 : BATCH;
 }
 
 static bool within_limit(const struct set *s, const struct layer_plan *plan)
 {
     const struct table none = {.slots = NULL};
     uint32_t parts = set_parts(s);
-    if (s->opt.memory_limit == 0)
+    if (s->memory_limit == 0)
         return true;
     uint64_t bytes = set_bytes(s) + layer_size(parts);
     for (uint32_t i = 0; i < parts; i++)
         bytes += plan->shape[i].units
-                     ? vector_cost(&plan->shape[i], s->opt.deletable, !set_sliced(s))
+                     ? vector_cost(&plan->shape[i], set_opt(s)->deletable, !set_sliced(s))
                      : table_growth(&none, first_values(s));
     bytes += set_sliced(s) ? column_cost(s, &plan->shape[0]) : 0;
-    return bytes <= s->opt.memory_limit;
+    return bytes <= s->memory_limit;
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
@@ -196,26 +196,27 @@ void set_limits(const struct settings *set, struct vector *v, uint64_t capacity,
 /* Makes a part with room for its first key. */
 static bool part_make(struct set *s, const struct layer_plan *plan, uint32_t i, struct part *part)
 {
-    const tamis_allocator *a = &s->allocator;
+    const tamis_allocator *a = set_allocator(s);
     if (plan->shape[i].units == 0)
         return table_reserve(&part->table, a, first_values(s));
-    part->vector = vector_new(a, &s->family, plan->shape[i], s->opt.deletable, !set_sliced(s));
+    part->vector =
+        vector_new(a, set_family(s), plan->shape[i], set_opt(s)->deletable, !set_sliced(s));
     if (!part->vector)
         return false;
-    set_limits(&s->opt, part->vector, plan->room[i], plan->fpp);
-    return !s->opt.deletable || vector_reserve(part->vector, a);
+    set_limits(set_opt(s), part->vector, plan->room[i], plan->fpp);
+    return !set_opt(s)->deletable || vector_reserve(part->vector, a);
 }
 
 tamis_error plan_make(struct set *s, const struct layer_plan *plan, struct layer **out)
 {
     if (!within_limit(s, plan))
         return TAMIS_ESPACE;
-    struct layer *layer = layer_new(&s->allocator, set_parts(s));
+    struct layer *layer = layer_new(set_allocator(s), set_parts(s));
     bool made = layer != NULL;
     for (uint32_t i = 0; made && i < layer->parts; i++)
         made = part_make(s, plan, i, &layer->part[i]);
     if (!made) {
-        layer_free(layer, &s->allocator);
+        layer_free(layer, set_allocator(s));
         return TAMIS_ENOMEM;
     }
     layer->capacity = plan->capacity;

@@ -227,7 +227,7 @@ static uint64_t copies_in(struct set *s, uint32_t id, const tamis_digest *key)
 /* Watches every position of the entry in one layer, for that many copies or fewer. */
 static void watch_place(struct set *s, uint32_t entry, uint32_t id, uint64_t level)
 {
-    struct removals *r = &s->more->removals;
+    struct removals *r = &s->stack->more->removals;
     struct pending *p = &r->entries[entry];
     struct spot spots[SPOTS_MAX];
     uint64_t positions[K_MAX];
@@ -254,12 +254,12 @@ static void watch_place(struct set *s, uint32_t entry, uint32_t id, uint64_t lev
  */
 static void watch_entry(struct set *s, uint32_t entry, uint64_t spare)
 {
-    const struct pending *p = &s->more->removals.entries[entry];
+    const struct pending *p = &s->stack->more->removals.entries[entry];
     uint64_t share = (spare - 1) / p->n + 1;
     bool few = atomic_load(&p->copies) < p->n;
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t id = p->candidates[i];
-        uint64_t here = few ? 0 : copies_in(s, id, removals_key(&s->more->removals, entry));
+        uint64_t here = few ? 0 : copies_in(s, id, removals_key(&s->stack->more->removals, entry));
         watch_place(s, entry, id, here - min_u64(here, share));
     }
 }
@@ -292,7 +292,7 @@ static size_t probes_of(struct set *s, const tamis_digest *key, const uint32_t *
 
 void pending_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
-    struct removals *r = &s->more->removals;
+    struct removals *r = &s->stack->more->removals;
     place_erase(s, id, key, copies);
     if (r->used == 0)
         return;
@@ -329,11 +329,12 @@ static void forget(struct removals *r, uint32_t entry)
 /* Drops candidates that lost a bit of the key. Returns what the counters allow in the rest. */
 static uint64_t refresh(struct set *s, uint32_t entry)
 {
-    struct pending *p = &s->more->removals.entries[entry];
+    struct pending *p = &s->stack->more->removals.entries[entry];
     uint64_t allowed = 0;
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n; i++) {
-        uint64_t copies = copies_in(s, p->candidates[i], removals_key(&s->more->removals, entry));
+        uint64_t copies =
+            copies_in(s, p->candidates[i], removals_key(&s->stack->more->removals, entry));
         if (copies == 0)
             continue;
         p->candidates[n++] = p->candidates[i];
@@ -345,14 +346,15 @@ static uint64_t refresh(struct set *s, uint32_t entry)
 
 static void settle_entry(struct set *s, uint32_t entry)
 {
-    struct pending *p = &s->more->removals.entries[entry];
+    struct pending *p = &s->stack->more->removals.entries[entry];
     uint64_t copies = atomic_load(&p->copies), allowed = copies ? refresh(s, entry) : 0;
     if (p->n > 1 && copies < allowed) {
         watch_entry(s, entry, allowed - copies);
         return;
     }
-    forget(&s->more->removals, entry); /* key and candidates stay until the entry is reused */
-    const tamis_digest *key = removals_key(&s->more->removals, entry);
+    forget(&s->stack->more->removals,
+           entry); /* key and candidates stay until the entry is reused */
+    const tamis_digest *key = removals_key(&s->stack->more->removals, entry);
     for (uint32_t i = 0; copies && i < p->n; i++) {
         uint64_t here = copies_in(s, p->candidates[i], key);
         if (here)
@@ -362,7 +364,7 @@ static void settle_entry(struct set *s, uint32_t entry)
 
 void pending_settle(struct set *s)
 {
-    struct removals *r = &s->more->removals;
+    struct removals *r = &s->stack->more->removals;
     while (r->queued) {
         uint32_t entry = r->queue[--r->queued];
         r->entries[entry].queued = false;
@@ -384,7 +386,7 @@ bool pending_has(const struct pending *p, uint32_t id)
 
 void pending_rename(struct set *s, uint32_t from, uint32_t to)
 {
-    struct removals *r = &s->more->removals;
+    struct removals *r = &s->stack->more->removals;
     for (uint32_t i = 0; i < r->room; i++) {
         struct pending *p = &r->entries[i];
         if (!p->used || !pending_has(p, from))
@@ -423,8 +425,8 @@ bool pending_cancel(struct removals *r, const tamis_digest *key)
 /* Reserves memory for an entry with these candidates; after that nothing can fail. */
 static tamis_error reserve(struct set *s, uint32_t n, size_t probes)
 {
-    struct removals *r = &s->more->removals;
-    const tamis_allocator *a = &s->allocator;
+    struct removals *r = &s->stack->more->removals;
+    const tamis_allocator *a = set_allocator(s);
     if (r->probes_max && probes > r->probes_max - min_u64(r->probes, r->probes_max))
         return TAMIS_ELIMIT;
     if (!reserve_entry(r, a))
@@ -444,7 +446,7 @@ static tamis_error reserve(struct set *s, uint32_t n, size_t probes)
 tamis_error pending_remember(struct set *s, const tamis_digest *key, uint64_t copies,
                              const uint32_t *candidates, uint32_t n, bool hides)
 {
-    struct removals *r = &s->more->removals;
+    struct removals *r = &s->stack->more->removals;
     uint32_t entry = pending_find(r, key);
     if (entry != NO_ENTRY) {
         struct pending *p = &r->entries[entry];
@@ -483,7 +485,7 @@ tamis_error pending_remember(struct set *s, const tamis_digest *key, uint64_t co
 
 bool pending_again(struct set *s, uint32_t entry)
 {
-    struct removals *r = &s->more->removals;
+    struct removals *r = &s->stack->more->removals;
     struct pending *p = &r->entries[entry];
     uint64_t copies = atomic_load(&p->copies);
     queue_entry(r, entry);
@@ -496,7 +498,7 @@ bool pending_again(struct set *s, uint32_t entry)
 
 tamis_error pending_rebuild(struct set *s)
 {
-    struct removals *r = &s->more->removals;
+    struct removals *r = &s->stack->more->removals;
     size_t need = 0;
     if (!set_stacked(s))
         return TAMIS_OK;
@@ -504,7 +506,7 @@ tamis_error pending_rebuild(struct set *s)
         const struct pending *p = removals_entry(r, i);
         need += p ? probes_of(s, removals_key(r, i), p->candidates, p->n) : 0;
     }
-    if (!watches_reserve(&r->watches, &s->allocator, need))
+    if (!watches_reserve(&r->watches, set_allocator(s), need))
         return TAMIS_ENOMEM;
     r->probes = need;
     for (uint32_t i = 0; i < r->room; i++) {

@@ -184,16 +184,17 @@ tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint
 tamis_error tamis_records_attribute(const tamis_records *x, const char *name, uint32_t *number,
                                     tamis_reason *reason)
 {
-    return attribute_find(x->set.form->names, x->set.form->attributes, name, number, reason);
+    return attribute_find(x->set.stack->form->names, x->set.stack->form->attributes, name, number,
+                          reason);
 }
 
 const char *tamis_records_name(const tamis_records *x, uint32_t i)
 {
-    return i < x->set.form->attributes ? form_name(x->set.form, i) : NULL;
+    return i < x->set.stack->form->attributes ? form_name(x->set.stack->form, i) : NULL;
 }
 
 uint64_t tamis_records_combo(const tamis_records *x, uint32_t i)
 {
-    const struct record_form *form = x->set.form;
+    const struct record_form *form = x->set.stack->form;
     return form->verifiers && i < form->verifiers - 1 ? form->masks[i + 1] : 0;
 }

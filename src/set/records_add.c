@@ -27,7 +27,7 @@ static uint64_t vector_room(const struct vector *v)
 static uint64_t index_room(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t load = 0, most = s->opt.items_max;
+    uint64_t load = 0, most = set_opt(s)->items_max;
     if (most == 0)
         return UINT64_MAX;
     for (uint32_t i = 0; i < layers_count(layers); i++)
@@ -54,8 +54,8 @@ static void group_column(const struct set *s, const struct record_group *g,
                          tamis_digest *column)
 {
     for (size_t i = 0; i < n; i++)
-        column[i] =
-            part_digest(s, layer, part, g->records + (size_t)g->who[who[i]] * s->form->attributes);
+        column[i] = part_digest(s, layer, part,
+                                g->records + (size_t)g->who[who[i]] * s->stack->form->attributes);
 }
 
 /* Assigns to the layer the unassigned records that it takes: those that set no bit in parts that
@@ -112,7 +112,7 @@ static tamis_error make_room(struct set *s, bool *over)
 {
     struct layer *made;
     bool bound = growth_bound(s) || index_room(s) == 0;
-    *over = bound && s->opt.overfill;
+    *over = bound && set_opt(s)->overfill;
     if (bound)
         return *over ? TAMIS_OK : TAMIS_EFULL;
     return growth_grow(s, &made);
@@ -122,7 +122,7 @@ static tamis_error make_room(struct set *s, bool *over)
    as fit now. */
 static tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
 {
-    uint64_t limit = s->opt.memory_limit, grows = 0;
+    uint64_t limit = s->memory_limit, grows = 0;
     size_t fits = *n;
     for (uint32_t j = set_width(s); j < layer->parts; j++) {
         const struct table *table = &layer->part[j].table;
@@ -136,7 +136,7 @@ static tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
         return fits ? TAMIS_OK : TAMIS_ESPACE;
     }
     for (uint32_t j = set_width(s); j < layer->parts; j++)
-        if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, &s->allocator, *n))
+        if (!layer->part[j].vector && !table_reserve(&layer->part[j].table, set_allocator(s), *n))
             return TAMIS_ENOMEM;
     return TAMIS_OK;
 }
@@ -172,7 +172,7 @@ static void layer_add(struct set *s, struct layer *layer, const struct record_gr
     for (size_t i = 0; i < n; i++) {
         layer->load += set[i];
         layer->count += set[i];
-        s->stored += set[i];
+        s->stack->stored += set[i];
     }
 }
 
@@ -202,14 +202,14 @@ static tamis_error add_group(struct set *s, struct record_group *g, uint8_t *set
 static tamis_error add_plain(struct set *s, const tamis_digest *records, size_t n, uint8_t *fresh,
                              size_t *done)
 {
-    uint32_t p = s->form->attributes;
+    uint32_t p = s->stack->form->attributes;
     size_t window = BATCH;
     tamis_error e = TAMIS_OK;
     for (*done = 0; e == TAMIS_OK && *done < n;) {
         struct record_group g = {.records = records + *done * p};
         uint8_t present[BATCH], set[BATCH] = {0}, *to = fresh + *done;
         size_t some = n - *done < window ? n - *done : window, added = 0;
-        index_bits_have(s, form_mask_all(s->form), g.records, some, present);
+        index_bits_have(s, form_mask_all(s->stack->form), g.records, some, present);
         for (size_t i = 0; i < some; i++)
             if (!present[i])
                 g.who[g.n++] = (uint8_t)i;
@@ -300,7 +300,7 @@ static struct layer *layer_spare(const struct set *s, const tamis_digest *record
 {
     const struct layers *layers = set_layers(s);
     struct layer *best = NULL;
-    if (s->opt.growth != TAMIS_DYNAMIC || index_room(s) == 0)
+    if (set_opt(s)->growth != TAMIS_DYNAMIC || index_room(s) == 0)
         return NULL;
     for (uint32_t j = 0; j < layers->l[0]->parts; j++)
         if (part_over(layers, j))
@@ -324,7 +324,7 @@ static tamis_error layer_insert(struct set *s, struct layer *layer, const struct
     size_t one = 1;
     bool set = false;
     for (uint32_t i = 0; i < layer->parts; i++)
-        if (spots[i].vector && !vector_reserve(spots[i].vector, &s->allocator))
+        if (spots[i].vector && !vector_reserve(spots[i].vector, set_allocator(s)))
             return TAMIS_ENOMEM;
     tamis_error e = member ? TAMIS_OK : layer_reserve(s, layer, &one);
     if (e != TAMIS_OK)
@@ -334,7 +334,7 @@ static tamis_error layer_insert(struct set *s, struct layer *layer, const struct
                                : table_add(spots[i].table, spots[i].digest.a, 1) == 0;
     layer->load += set;
     layer->count++;
-    s->stored++;
+    s->stack->stored++;
     return TAMIS_OK;
 }
 
@@ -343,7 +343,7 @@ static tamis_error add_deletable(struct set *s, const tamis_digest *record, uint
     struct spot spots[SPOTS_MAX];
     bool member;
     *fresh = 0;
-    if (pending_cancel(&s->more->removals, record))
+    if (pending_cancel(&s->stack->more->removals, record))
         return TAMIS_OK;
     struct layer *layer = layer_for(s, record, spots, &member);
     if (!layer) {
@@ -379,11 +379,11 @@ static tamis_error add_counted(struct set *s, const tamis_digest *records, size_
 {
     tamis_error e = TAMIS_OK;
     for (size_t i = 0; i < n && i < COUNTED_AHEAD; i++)
-        fetch_counted(s, records + i * s->form->attributes);
+        fetch_counted(s, records + i * s->stack->form->attributes);
     for (*done = 0; *done < n; (*done)++) {
         if (*done + COUNTED_AHEAD < n)
-            fetch_counted(s, records + (*done + COUNTED_AHEAD) * s->form->attributes);
-        e = add_deletable(s, records + *done * s->form->attributes, fresh + *done);
+            fetch_counted(s, records + (*done + COUNTED_AHEAD) * s->stack->form->attributes);
+        e = add_deletable(s, records + *done * s->stack->form->attributes, fresh + *done);
         if (e != TAMIS_OK)
             break;
     }
@@ -401,10 +401,10 @@ tamis_error tamis_records_add_many(tamis_records *x, const tamis_digest *records
     size_t all = 0;
     while (e == TAMIS_OK && all < n) {
         size_t some = n - all < BATCH ? n - all : BATCH, added;
-        const tamis_digest *from = records + all * s->form->attributes;
+        const tamis_digest *from = records + all * s->stack->form->attributes;
         uint8_t *to = fresh ? fresh + all : unused;
-        e = s->opt.deletable ? add_counted(s, from, some, to, &added)
-                             : add_plain(s, from, some, to, &added);
+        e = set_opt(s)->deletable ? add_counted(s, from, some, to, &added)
+                                  : add_plain(s, from, some, to, &added);
         all += added;
     }
     if (s->guarded)

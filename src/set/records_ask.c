@@ -23,11 +23,12 @@ struct record_query {
 
 static void question_of(const struct set *s, uint64_t mask, struct record_query *q)
 {
-    uint32_t p = s->form->attributes;
+    uint32_t p = s->stack->form->attributes;
     q->n = 0;
     for (int exact = 1; exact >= 0; exact--)
-        for (uint32_t i = 0; i < s->form->verifiers; i++)
-            if ((s->form->masks[i] & ~mask) == 0 && (s->form->masks[i] == mask) == exact)
+        for (uint32_t i = 0; i < s->stack->form->verifiers; i++)
+            if ((s->stack->form->masks[i] & ~mask) == 0 &&
+                (s->stack->form->masks[i] == mask) == exact)
                 q->part[q->n++] = (uint8_t)(p + i);
     for (; mask; mask &= mask - 1)
         q->part[q->n++] = (uint8_t)__builtin_ctzll(mask);
@@ -63,7 +64,7 @@ struct record_batch {
 static void batch_column(const struct record_batch *b, const struct layer *layer, uint32_t part,
                          const uint8_t *who, size_t n, tamis_digest *column)
 {
-    uint32_t p = b->s->form->attributes;
+    uint32_t p = b->s->stack->form->attributes;
     size_t i = 0;
     do
         column[i] = part_digest(b->s, layer, part, b->records + (size_t)who[i] * p);
@@ -76,7 +77,7 @@ static void batch_prefetch(const struct record_batch *b, const struct layers *la
 {
     tamis_digest column[BATCH];
     uint32_t first = b->q->part[0];
-    if (first >= b->s->form->attributes && b->s->form->value != TAMIS_VERIFY_MIXED)
+    if (first >= b->s->stack->form->attributes && b->s->stack->form->value != TAMIS_VERIFY_MIXED)
         return;
     batch_column(b, layers->l[0], first, b->who, b->n, column);
     for (uint32_t j = n; j-- > 0;)
@@ -131,7 +132,7 @@ void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *rec
                      uint8_t *found)
 {
     struct record_query q;
-    uint32_t p = s->form->attributes;
+    uint32_t p = s->stack->form->attributes;
     question_of(s, mask, &q);
     memset(found, 0, n);
     const struct layers *layers = set_layers(s);
@@ -158,14 +159,14 @@ void tamis_records_has_many(const tamis_records *x, uint64_t mask, const tamis_d
 {
     const struct set *s = &x->set;
     uint64_t inside = s->guarded ? readers_enter() : 0;
-    index_bits_have(s, mask_of(s->form, mask), records, n, found);
+    index_bits_have(s, mask_of(s->stack->form, mask), records, n, found);
     if (s->guarded)
         readers_leave(inside);
 }
 
 bool tamis_records_verifies(const tamis_records *x, uint64_t mask)
 {
-    const struct record_form *form = x->set.form;
+    const struct record_form *form = x->set.stack->form;
     mask = mask_of(form, mask);
     if ((mask & (mask - 1)) == 0)
         return true;
@@ -179,7 +180,7 @@ tamis_answer tamis_records_has(const tamis_records *x, const tamis_key *record, 
 {
     tamis_digest digests[TAMIS_ATTRIBUTES_MAX] = {{0, 0}};
     uint8_t found;
-    mask = mask_of(x->set.form, mask);
+    mask = mask_of(x->set.stack->form, mask);
     for (uint64_t left = mask; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
         digests[i] = tamis_records_digest(x, i, record[i]);
@@ -207,7 +208,7 @@ struct choice_search {
 static bool search_due(const struct choice_search *s, uint32_t level)
 {
     for (uint64_t due = s->due[level]; due; due &= due - 1) {
-        uint32_t part = s->set->form->attributes + (uint32_t)__builtin_ctzll(due);
+        uint32_t part = s->set->stack->form->attributes + (uint32_t)__builtin_ctzll(due);
         tamis_digest digest = part_digest(s->set, s->layer, part, s->record);
         uint8_t found;
         part_has(&s->layer->part[part], &digest, 1, &found);
@@ -282,7 +283,7 @@ static enum found layer_ask(struct choice_search *s, const tamis_choice *choices
         chosen |= UINT64_C(1) << s->choice[level]->attribute;
         s->due[level] = 0;
         for (uint64_t v = verifiers; v; v &= v - 1) {
-            uint64_t mask = s->set->form->masks[__builtin_ctzll(v)];
+            uint64_t mask = s->set->stack->form->masks[__builtin_ctzll(v)];
             if ((mask & ~chosen) == 0 && mask >> s->choice[level]->attribute & 1)
                 s->due[level] |= v & -v;
         }
@@ -298,12 +299,12 @@ static tamis_error choices_mask(const struct set *s, const tamis_choice *choices
     *mask = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t attribute = choices[i].attribute;
-        if (attribute >= s->form->attributes || choices[i].n > UINT32_MAX)
+        if (attribute >= s->stack->form->attributes || choices[i].n > UINT32_MAX)
             return fail(reason, TAMIS_EARG, "there is no attribute %u, or too many values of it",
                         attribute);
         if (*mask >> attribute & 1)
             return fail(reason, TAMIS_EARG, "attribute %.100s is queried twice",
-                        form_name(s->form, attribute));
+                        form_name(s->stack->form, attribute));
         *mask |= UINT64_C(1) << attribute;
     }
     return n ? TAMIS_OK : fail(reason, TAMIS_EARG, "the query names no attribute");
@@ -317,10 +318,10 @@ tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choice
     tamis_error e = choices_mask(s, choices, n, &mask, reason);
     if (e != TAMIS_OK)
         return e;
-    for (uint32_t i = 0; i < s->form->verifiers; i++)
-        if ((s->form->masks[i] & ~mask) == 0) {
+    for (uint32_t i = 0; i < s->stack->form->verifiers; i++)
+        if ((s->stack->form->masks[i] & ~mask) == 0) {
             verifiers |= UINT64_C(1) << i;
-            about |= s->form->masks[i];
+            about |= s->stack->form->masks[i];
         }
     uint64_t inside = s->guarded ? readers_enter() : 0;
     const struct layers *layers = set_layers(s);

@@ -35,12 +35,13 @@ static uint64_t value_summed(const struct set *s, const struct layer *layer, uin
 {
     uint64_t positions[K_MAX], sum = 0;
     unsigned q = 0;
-    for (uint32_t i = 0; i < s->form->attributes && attenuated; i++)
+    for (uint32_t i = 0; i < s->stack->form->attributes && attenuated; i++)
         q = layer->part[i].vector->bits.k > q ? layer->part[i].vector->bits.k : q;
     for (; mask; mask &= mask - 1) {
         unsigned i = (unsigned)__builtin_ctzll(mask);
         const struct vector *v = layer->part[i].vector;
-        s->family.probe(&s->family, record[i], vector_positions_total(v), v->bits.k, positions);
+        set_family(s)->probe(set_family(s), record[i], vector_positions_total(v), v->bits.k,
+                             positions);
         for (unsigned j = 0; j < v->bits.k; j++)
             sum += (positions[j] + 1) << (attenuated ? q - 1 - j : 0);
     }
@@ -70,12 +71,12 @@ tamis_digest part_digest(const struct set *s, const struct layer *layer, uint32_
 {
     if (part < set_width(s))
         return record[part];
-    uint64_t mask = s->form->masks[part - s->form->attributes];
-    uint64_t value =
-        s->form->value == TAMIS_VERIFY_MIXED
-            ? value_mixed(mask, record)
-            : value_summed(s, layer, mask, record, s->form->value == TAMIS_VERIFY_ATTENUATED);
-    if (s->form->verifier == TAMIS_VERIFIER_TABLE)
+    uint64_t mask = s->stack->form->masks[part - s->stack->form->attributes];
+    uint64_t value = s->stack->form->value == TAMIS_VERIFY_MIXED
+                         ? value_mixed(mask, record)
+                         : value_summed(s, layer, mask, record,
+                                        s->stack->form->value == TAMIS_VERIFY_ATTENUATED);
+    if (s->stack->form->verifier == TAMIS_VERIFIER_TABLE)
         return (tamis_digest){value, 0};
     return digest_of(value);
 }
@@ -149,15 +150,15 @@ tamis_digest value_part_digest(const struct family *family, uint32_t attribute, 
 
 tamis_digest tamis_records_digest(const tamis_records *x, uint32_t attribute, tamis_key value)
 {
-    const struct record_form *form = x->set.form;
+    const struct record_form *form = x->set.stack->form;
     tamis_type type = attribute < form->attributes ? form->types[attribute] : TAMIS_BYTES;
-    return value_digest(&x->set.family, type, attribute, value);
+    return value_digest(set_family(&x->set), type, attribute, value);
 }
 
 void tamis_records_digest_many(const tamis_records *x, const tamis_key *records, size_t n,
                                tamis_digest *out)
 {
-    uint32_t p = x->set.form->attributes;
+    uint32_t p = x->set.stack->form->attributes;
     for (size_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < p; j++)
             out[i * p + j] = tamis_records_digest(x, j, records[i * p + j]);

@@ -79,43 +79,44 @@ static bool move_candidates(const struct mover *m, struct removals *r, unsigned 
 
 static void move_matrix(const struct mover *m, struct set *s)
 {
-    struct matrix *matrix = atomic_load(&s->more->matrix);
+    struct matrix *matrix = atomic_load(&s->stack->more->matrix);
     if (!matrix)
         return;
     move_plain(m, &matrix);
     move_block(m, &matrix->memory);
     if (matrix->memory.base)
         matrix->bits.words = matrix->memory.data;
-    atomic_store(&s->more->matrix, matrix);
+    atomic_store(&s->stack->more->matrix, matrix);
     set_place_columns(s);
 }
 
+/* Terms stay where they are: other sets have them too. */
 static struct set *move_head(struct set *s, const struct mover *m)
 {
-    struct layers *layers;
     set_reclaim(s, true);
     if (set_lines(s))
         lines_reclaim(set_lines(s), true);
     if (!m->pinned)
         move_plain(m, &s);
-    if (set_stacked(s))
-        move_plain(m, &s->more);
-    layers = set_layers(s);
-    move_plain(m, &layers);
-    layers->l = (struct layer **)(void *)(layers->v + layers->room);
-    atomic_store(&s->layers, layers);
-    move_matrix(m, s);
-    struct lines *lines = set_lines(s);
-    move_plain(m, &lines);
-    atomic_store(&s->lines, lines);
-    if (lines)
-        lines_move(lines, m->move, m->context);
-    move_plain(m, &s->form);
-    if (s->form)
-        s->form->names = (const char *)(s->form + 1);
-    move_plain(m, &s->family.h3);
-    move_removals(m, &s->more->removals);
-    set_adopt_family(s);
+    if (set_has_stack(s)) {
+        move_plain(m, &s->stack);
+        if (set_stacked(s))
+            move_plain(m, &s->stack->more);
+        struct layers *layers = set_layers(s);
+        move_plain(m, &layers);
+        layers->l = (struct layer **)(void *)(layers->v + layers->room);
+        atomic_store(&s->stack->layers, layers);
+        move_matrix(m, s);
+        move_plain(m, &s->stack->form);
+        if (s->stack->form)
+            s->stack->form->names = (const char *)(s->stack->form + 1);
+        move_removals(m, &s->stack->more->removals);
+    }
+    if (set_lines(s))
+        lines_move(set_lines(s), m->move, m->context);
+    if (set_family(s)->h3)
+        move_plain(m, &set_family(s)->h3);
+    set_quick(s);
     return s;
 }
 
@@ -146,7 +147,7 @@ unsigned long set_move(struct set **s, const struct mover *m, unsigned long from
             move_layer(m, layers, part - 1);
         else if (part <= n + parts)
             part_move(lines, (uint32_t)(part - n - 1), m->move, m->context);
-        else if (!move_candidates(m, &(*s)->more->removals, part - n - parts - 1))
+        else if (!move_candidates(m, &(*s)->stack->more->removals, part - n - parts - 1))
             return 0;
         if (part == 1) /* the vector for single lookups, if it is the only one */
             set_quick(*s);

@@ -6,9 +6,9 @@
 
 uint64_t set_now(struct set *s)
 {
-    if (s->opt.growth != TAMIS_FLEXIBLE && s->opt.growth != TAMIS_WINDOW)
+    if (set_opt(s)->growth != TAMIS_FLEXIBLE && set_opt(s)->growth != TAMIS_WINDOW)
         return 0;
-    uint64_t now = s->more->clock(s->more->clock_context);
+    uint64_t now = s->stack->more->clock(s->stack->more->clock_context);
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
     const struct layer *newest = n ? layers->l[n - 1] : NULL;
@@ -23,7 +23,8 @@ uint64_t set_now(struct set *s)
 
 bool set_counted(const struct set *s)
 {
-    return !s->opt.deletable || (set_lines(s) ? !s->bits_only : set_layers(s)->v[0]->deletable);
+    return !set_opt(s)->deletable ||
+           (set_lines(s) ? !s->bits_only : set_layers(s)->v[0]->deletable);
 }
 
 tamis_error set_writable(const struct set *s)
@@ -103,14 +104,14 @@ static struct layers *layers_copy(const struct layers *from, uint32_t first, uin
 static void layers_replace(struct set *s, struct layers *layers)
 {
     layers->retired = set_layers(s);
-    atomic_store(&s->layers, layers);
+    atomic_store(&s->stack->layers, layers);
 }
 
 uint32_t set_place_of(const struct set *s, uint32_t id)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers), at = 0;
-    if (s->opt.growth == TAMIS_WINDOW) /* elsewhere ids rise */
+    if (set_opt(s)->growth == TAMIS_WINDOW) /* elsewhere ids rise */
         while (at < n && layers->l[at]->id != id)
             at++;
     else
@@ -129,11 +130,11 @@ struct layer *set_layer_by_id(const struct set *s, uint32_t id)
 static bool set_replaced(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    const struct matrix *matrix = atomic_load(&s->more->matrix);
-    if (layers->retired || (matrix && matrix->retired) || s->more->gone)
+    const struct matrix *matrix = atomic_load(&s->stack->more->matrix);
+    if (layers->retired || (matrix && matrix->retired) || s->stack->more->gone)
         return true;
-    for (uint32_t i = 0; s->form && i < layers_count(layers); i++)
-        for (uint32_t j = s->form->attributes; j < layers->l[i]->parts; j++)
+    for (uint32_t i = 0; s->stack->form && i < layers_count(layers); i++)
+        for (uint32_t j = s->stack->form->attributes; j < layers->l[i]->parts; j++)
             if (table_replaced(&layers->l[i]->part[j].table))
                 return true;
     return false;
@@ -144,45 +145,48 @@ void set_reclaim(struct set *s, bool alone)
     if (!alone && !(s->guarded && set_replaced(s) && readers_oldest() == UINT64_MAX))
         return;
     struct layers *layers = set_layers(s);
-    struct matrix *matrix = atomic_load(&s->more->matrix);
-    layers_free(layers->retired, &s->allocator);
-    layers->retired = NULL;
+    struct matrix *matrix = atomic_load(&s->stack->more->matrix);
+    if (layers->retired) {
+        layers_free(layers->retired, set_allocator(s));
+        layers->retired = NULL;
+    }
     if (matrix) {
-        matrix_free(matrix->retired, &s->allocator);
+        matrix_free(matrix->retired, set_allocator(s));
         matrix->retired = NULL;
     }
-    for (uint32_t i = 0; s->form && i < layers_count(layers); i++)
-        for (uint32_t j = s->form->attributes; j < layers->l[i]->parts; j++)
-            table_reclaim(&layers->l[i]->part[j].table, &s->allocator);
-    while (s->more->gone) {
-        struct layer *next = s->more->gone->next_gone;
-        layer_free(s->more->gone, &s->allocator);
-        s->more->gone = next;
+    for (uint32_t i = 0; s->stack->form && i < layers_count(layers); i++)
+        for (uint32_t j = s->stack->form->attributes; j < layers->l[i]->parts; j++)
+            table_reclaim(&layers->l[i]->part[j].table, set_allocator(s));
+    while (s->stack->more->gone) {
+        struct layer *next = s->stack->more->gone->next_gone;
+        layer_free(s->stack->more->gone, set_allocator(s));
+        s->stack->more->gone = next;
     }
 }
 
 tamis_error set_append(struct set *s, struct layer *layer)
 {
-    struct layers *layers = set_layers(s), *larger = NULL;
-    uint32_t n = layers_count(layers);
-    if (n >= layers_max(s->opt.growth, s->form)) {
-        layer_free(layer, &s->allocator);
-        return TAMIS_ELIMIT;
+    uint32_t n = layers_count(set_layers(s));
+    bool most = n >= layers_max(set_opt(s)->growth, s->stack->form);
+    if (most || set_stack(s, 1) != TAMIS_OK) {
+        layer_free(layer, set_allocator(s));
+        return most ? TAMIS_ELIMIT : TAMIS_ENOMEM;
     }
-    bool room = n < layers->room || (larger = layers_copy(layers, 0, 2 * n, &s->allocator));
+    struct layers *layers = set_layers(s), *larger = NULL;
+    bool room = n < layers->room || (larger = layers_copy(layers, 0, 2 * n, set_allocator(s)));
     if (!room || (set_sliced(s) && set_place_column(s, layer->part[0].vector, n) != TAMIS_OK)) {
-        layers_free(larger, &s->allocator);
-        layer_free(layer, &s->allocator);
+        layers_free(larger, set_allocator(s));
+        layer_free(layer, set_allocator(s));
         return TAMIS_ENOMEM;
     }
-    layer->id = s->next_id++;
-    s->grown++;
+    layer->id = s->stack->next_id++;
+    s->stack->grown++;
     if (larger)
         layers_replace(s, larger);
     layers_put(set_layers(s), layer);
-    uint32_t open = s->open;
+    uint32_t open = s->stack->open;
     set_quick(s);
-    s->open = n ? open : 0; /* one more at the end does not change those before */
+    s->stack->open = n ? open : 0; /* one more at the end does not change those before */
     set_reclaim(s, false);
     return TAMIS_OK;
 }
@@ -190,21 +194,21 @@ tamis_error set_append(struct set *s, struct layer *layer)
 void set_put_back(struct set *s, struct layer *layer)
 {
     layers_put(set_layers(s), layer);
-    s->stored += layer_count(s, layer);
+    s->stack->stored += layer_count(s, layer);
     set_quick(s);
 }
 
 bool set_let_go(struct set *s, uint32_t old)
 {
     struct layers *layers = set_layers(s);
-    struct layers *shorter = layers_copy(layers, old, layers->room, &s->allocator);
+    struct layers *shorter = layers_copy(layers, old, layers->room, set_allocator(s));
     if (!shorter)
         return false;
     layers_replace(s, shorter);
     for (uint32_t i = 0; i < old; i++) { /* retired with them, until no reader is inside */
-        s->stored -= layer_count(s, layers->l[i]);
-        layers->l[i]->next_gone = s->more->gone;
-        s->more->gone = layers->l[i];
+        s->stack->stored -= layer_count(s, layers->l[i]);
+        layers->l[i]->next_gone = s->stack->more->gone;
+        s->stack->more->gone = layers->l[i];
     }
     set_reclaim(s, false);
     return true;
@@ -215,13 +219,13 @@ void set_drop(struct set *s, uint32_t i)
     struct layers *layers = set_layers(s);
     struct layer *layer = layers->l[i];
     uint32_t last = layers_count(layers) - 1;
-    s->stored -= layer_count(s, layer);
+    s->stack->stored -= layer_count(s, layer);
     memmove(&layers->l[i], &layers->l[i + 1], (last - i) * sizeof *layers->l);
     memmove(&layers->v[i], &layers->v[i + 1], (last - i) * sizeof *layers->v);
     atomic_store(&layers->n, last);
-    if (atomic_load(&s->more->matrix))
+    if (atomic_load(&s->stack->more->matrix))
         set_drop_column(s, layer->part[0].vector);
-    layer_free(layer, &s->allocator);
+    layer_free(layer, set_allocator(s));
     set_quick(s);
 }
 
@@ -231,17 +235,21 @@ void set_quick(struct set *s)
 {
     const struct layers *layers = set_layers(s);
     quick_fn has = filter_has_in_layers;
-    s->into = NULL;
-    s->open = 0;
-    s->tidy_till = 0;
+    if (set_has_stack(s)) {
+        s->stack->into = NULL;
+        s->stack->open = 0;
+        s->stack->tidy_till = 0;
+    }
     if (set_lines(s)) {
         has = smooth_quick(s);
-    } else if (layers && layers_count(layers) == 1 && !s->guarded && !s->opt.unique && !s->form) {
+    } else if (layers_count(layers) == 1 && !s->guarded && !s->brief && !set_opt(s)->unique &&
+               !s->stack->form) {
         struct vector *v = layers->v[0];
-        bool one = s->opt.growth == TAMIS_FIXED || s->opt.growth == TAMIS_SMOOTH;
+        bool one = set_opt(s)->growth == TAMIS_FIXED || set_opt(s)->growth == TAMIS_SMOOTH;
         has = quick_set(&s->quick, &v->bits);
-        if (one && !s->opt.deletable && !s->opt.shared_adds && !s->opt.add_always && v->stride == 1)
-            s->into = v;
+        if (one && !set_opt(s)->deletable && !set_opt(s)->shared_adds && !set_opt(s)->add_always &&
+            v->stride == 1)
+            s->stack->into = v;
     }
     __atomic_store_n(&s->quick.has, has, __ATOMIC_RELEASE);
 }
@@ -263,7 +271,10 @@ static struct record_form *form_copy(const struct record_form *form, const tamis
     return copy;
 }
 
+static const struct layers layers_none;
 static const struct set_more more_none = {.removals = REMOVALS_NONE};
+const struct stack stack_none = {.layers = (struct layers *)(uintptr_t)&layers_none,
+                                 .more = (struct set_more *)(uintptr_t)&more_none};
 
 static struct set_more *more_new(const tamis_allocator *a, const struct settings *opt,
                                  const struct record_form *form)
@@ -280,38 +291,86 @@ static struct set_more *more_new(const tamis_allocator *a, const struct settings
     return more;
 }
 
-/* All but its family; NULL if there is no memory. */
-static struct set *make(const tamis_allocator *a, const struct settings *opt,
-                        const struct record_form *form, uint32_t room)
+static void stack_free(struct stack *stack, const tamis_allocator *a)
 {
-    struct set *s = mem_new0(a, 1, sizeof *s);
-    if (!s)
+    if (stack == &stack_none)
+        return;
+    layers_free(atomic_load(&stack->layers), a);
+    mem_free(a, stack->form, 1, stack->form ? form_size(stack->form) : 0);
+    if (stack->more && stack->more != &more_none) {
+        matrix_free(atomic_load(&stack->more->matrix), a);
+        removals_free(&stack->more->removals, a);
+        mem_free(a, stack->more, 1, sizeof *stack->more);
+    }
+    mapping_free(&stack->mapping);
+    mem_free(a, stack, 1, sizeof *stack);
+}
+
+static struct stack *stack_new(const tamis_allocator *a, const struct settings *opt,
+                               const struct record_form *form, uint32_t room)
+{
+    struct stack *stack = mem_new0(a, 1, sizeof *stack);
+    if (!stack)
         return NULL;
-    s->allocator = *a;
-    s->opt = *opt;
-    s->more = more_new(a, opt, form);
-    s->form = form ? form_copy(form, a) : NULL;
+    stack->more = more_new(a, opt, form);
+    stack->form = form ? form_copy(form, a) : NULL;
     struct layers *layers = layers_new(a, room);
-    atomic_store(&s->layers, layers);
-    s->guarded = form ? form->verifier == TAMIS_VERIFIER_TABLE
-                      : opt->growth == TAMIS_DYNAMIC || opt->growth == TAMIS_WINDOW;
-    if (layers && s->more && (s->form || !form))
-        return s;
-    set_free(s);
+    atomic_store(&stack->layers, layers);
+    if (layers && stack->more && (stack->form || !form))
+        return stack;
+    stack_free(stack, a);
     return NULL;
 }
 
-tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
-                     const struct record_form *form, tamis_hash hash, const uint8_t *key,
-                     uint32_t room)
+tamis_error set_stack(struct set *s, uint32_t room)
 {
-    struct set *s = make(a, opt, form, room);
-    tamis_error e = s ? family_init(&s->family, a, hash, key) : TAMIS_ENOMEM;
-    if (e == TAMIS_OK)
-        *out = s;
-    else
-        set_free(s);
-    return e;
+    if (set_has_stack(s))
+        return TAMIS_OK;
+    const struct terms *t = set_terms(s);
+    struct stack *stack = stack_new(&t->allocator, &t->opt, NULL, room);
+    if (stack)
+        s->stack = stack;
+    return stack ? TAMIS_OK : TAMIS_ENOMEM;
+}
+
+size_t set_head_size(const struct set *s)
+{
+    return s->brief ? SET_BRIEF : sizeof *s;
+}
+
+/* It takes the terms, also where it fails. */
+static struct set *make(struct terms *terms, const struct record_form *form, uint32_t room,
+                        bool brief)
+{
+    const tamis_allocator *a = &terms->allocator;
+    const struct settings *opt = &terms->opt;
+    size_t size = brief ? SET_BRIEF : sizeof(struct set);
+    struct set *s = mem_new0(a, 1, size);
+    if (s)
+        s->stack = room ? stack_new(a, opt, form, room) : (struct stack *)(uintptr_t)&stack_none;
+    if (!s || !s->stack) {
+        mem_free(a, s, 1, size);
+        terms_release(terms);
+        return NULL;
+    }
+    s->brief = brief;
+    s->lines.allocator = a;
+    s->guarded = form ? form->verifier == TAMIS_VERIFIER_TABLE
+                      : opt->growth == TAMIS_DYNAMIC || opt->growth == TAMIS_WINDOW;
+    return s;
+}
+
+tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
+                     const struct record_form *form, struct family_key key, uint32_t room)
+{
+    struct terms *terms;
+    tamis_error e = terms_get(&terms, a, opt, key);
+    struct set *s = e == TAMIS_OK ? make(terms, form, room, room == 0) : NULL;
+    if (!s)
+        return TAMIS_ENOMEM;
+    s->memory_limit = opt->memory_limit;
+    *out = s;
+    return TAMIS_OK;
 }
 
 /* With its first layer. */
@@ -321,16 +380,18 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
     const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
     struct set *s;
     struct layer *first;
-    tamis_error e = set_make(&s, a, opt, form, o->hash ? o->hash : TAMIS_XXH3, o->key, 4);
+    bool smooth = opt->growth == TAMIS_SMOOTH, alone = smooth; /* lines */
+    if (!opt->deletable && opt->capacity >= (o->growth ? 1 : (uint64_t)SMOOTH_SIZED))
+        alone = false;
+    struct family_key key = {o->hash ? o->hash : TAMIS_XXH3, o->key, true};
+    tamis_error e = set_make(&s, a, opt, form, key, alone ? 0 : smooth ? 1 : 4);
     if (e != TAMIS_OK)
         return fail(reason, e, "no memory for %s", form ? "an index" : "a filter");
     if (o->clock && set_stacked(s)) {
-        s->more->clock = o->clock;
-        s->more->clock_context = o->clock_context;
+        s->stack->more->clock = o->clock;
+        s->stack->more->clock_context = o->clock_context;
     }
-    bool lines = opt->growth == TAMIS_SMOOTH &&
-                 (opt->deletable || opt->capacity < (o->growth ? 1 : (uint64_t)SMOOTH_SIZED));
-    e = lines ? smooth_start(s) : growth_grow(s, &first);
+    e = alone ? smooth_start(s) : growth_grow(s, &first);
     set_quick(s);
     if (e != TAMIS_OK) {
         set_free(s);
@@ -344,39 +405,31 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
 /* Frees what the set holds, not the set. */
 static void dispose(struct set *s)
 {
-    struct layers *layers = set_layers(s);
-    if (layers) {
-        if (s->more)
-            set_reclaim(s, true);
-        for (uint32_t i = 0; i < layers_count(layers); i++)
-            layer_free(layers->l[i], &s->allocator);
-        layers_free(layers, &s->allocator);
-    }
+    struct terms *terms = set_terms(s);
+    const struct layers *layers = set_layers(s);
+    set_reclaim(s, true);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        layer_free(layers->l[i], &terms->allocator);
     smooth_free(s);
-    mem_free(&s->allocator, s->form, 1, s->form ? form_size(s->form) : 0);
-    if (s->more && set_stacked(s)) {
-        matrix_free(atomic_load(&s->more->matrix), &s->allocator);
-        removals_free(&s->more->removals, &s->allocator);
-        mem_free(&s->allocator, s->more, 1, sizeof *s->more);
-    }
-    family_free(&s->family, &s->allocator);
-    mapping_free(&s->mapping);
+    stack_free(s->stack, &terms->allocator);
+    terms_release(terms);
 }
 
 void set_free(struct set *s)
 {
     if (!s)
         return;
-    tamis_allocator a = s->allocator;
+    tamis_allocator a = set_terms(s)->allocator;
+    size_t size = set_head_size(s);
     dispose(s);
-    mem_free(&a, s, 1, sizeof *s);
+    mem_free(&a, s, 1, size);
 }
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 struct layer *layer_clone(const struct layer *layer, const struct set *to, bool half)
 {
-    const tamis_allocator *a = &to->allocator;
+    const tamis_allocator *a = set_allocator(to);
     struct layer *copy = layer_new(a, layer->parts);
     bool made = copy != NULL;
     if (made)
@@ -385,7 +438,7 @@ struct layer *layer_clone(const struct layer *layer, const struct set *to, bool 
         const struct vector *v = layer->part[i].vector;
         if (v)
             copy->part[i].vector =
-                half ? vector_fold(v, &to->family, a) : vector_clone(v, &to->family, a);
+                half ? vector_fold(v, set_family(to), a) : vector_clone(v, set_family(to), a);
         made = v ? copy->part[i].vector != NULL
                  : table_unite(&copy->part[i].table, &layer->part[i].table, a);
     }
@@ -406,38 +459,43 @@ static tamis_error clone_parts(struct set *to, const struct set *from, bool half
             return TAMIS_ENOMEM;
         set_put_back(to, copy);
     }
-    if (atomic_load(&from->more->matrix))
+    if (atomic_load(&from->stack->more->matrix))
         e = set_clone_columns(to, from, half);
     if (set_lines(from))
         e = smooth_clone(to, from);
-    for (uint32_t i = 0; e == TAMIS_OK && i < from->more->removals.room; i++) {
-        const struct pending *p = removals_entry(&from->more->removals, i);
+    for (uint32_t i = 0; e == TAMIS_OK && i < from->stack->more->removals.room; i++) {
+        const struct pending *p = removals_entry(&from->stack->more->removals, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
         if (copies)
-            e = pending_remember(to, removals_key(&from->more->removals, i), copies, p->candidates,
-                                 p->n, p->hides);
+            e = pending_remember(to, removals_key(&from->stack->more->removals, i), copies,
+                                 p->candidates, p->n, p->hides);
     }
     return e;
 }
 
 tamis_error set_clone(struct set **out, const struct set *from, bool half)
 {
-    struct set *s = make(&from->allocator, &from->opt, from->form, set_layers(from)->room);
+    struct terms *terms = terms_share(set_terms(from));
+    bool alone = from->brief && from->stack->next_id == 0; /* it never had a layer */
+    uint32_t room = alone ? 0 : set_layers(from)->room;
+    struct set *s = terms ? make(terms, from->stack->form, room, from->brief) : NULL;
     if (!s)
         return TAMIS_ENOMEM;
-    s->next_id = from->next_id;
-    s->grown = from->grown;
+    s->memory_limit = from->memory_limit;
+    if (set_has_stack(s)) {
+        s->stack->next_id = from->stack->next_id;
+        s->stack->grown = from->stack->grown;
+    }
     if (set_stacked(s)) {
-        s->more->forecast = from->more->forecast;
-        s->more->clock = from->more->clock;
-        s->more->clock_context = from->more->clock_context;
+        s->stack->more->forecast = from->stack->more->forecast;
+        s->stack->more->clock = from->stack->more->clock;
+        s->stack->more->clock_context = from->stack->more->clock_context;
     }
     s->bits_only = from->bits_only || !set_counted(from);
-    s->read_only = from->read_only && (s->bits_only || !from->mapping.data);
-    tamis_error e = family_copy(&s->family, &from->family, &s->allocator);
-    if (e == TAMIS_OK)
-        e = clone_parts(s, from, half);
-    s->stored = from->stored;
+    s->read_only = from->read_only && (s->bits_only || !from->stack->mapping.data);
+    tamis_error e = clone_parts(s, from, half);
+    if (set_has_stack(s))
+        s->stack->stored = from->stack->stored;
     if (e == TAMIS_OK)
         *out = s;
     else
@@ -445,18 +503,27 @@ tamis_error set_clone(struct set **out, const struct set *from, bool half)
     return e;
 }
 
+tamis_error set_clone_later(struct set **out, const struct set *from, struct mem_later *later)
+{
+    *later = (struct mem_later){0};
+    mem_copy_later(later);
+    tamis_error e = set_clone(out, from, false);
+    mem_copy_later(NULL);
+    if (e != TAMIS_OK)
+        mem_later_free(later);
+    return e;
+}
+
 void set_adopt_family(struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    struct matrix *matrix = atomic_load(&s->more->matrix);
+    struct matrix *matrix = atomic_load(&s->stack->more->matrix);
     for (uint32_t i = 0; i < layers_count(layers); i++)
         for (uint32_t j = 0; j < layers->l[i]->parts; j++)
             if (layers->l[i]->part[j].vector)
-                layers->l[i]->part[j].vector->bits.family = &s->family;
+                layers->l[i]->part[j].vector->bits.family = set_family(s);
     if (matrix)
-        matrix->bits.family = &s->family;
-    if (set_lines(s))
-        set_lines(s)->allocator = &s->allocator;
+        matrix->bits.family = set_family(s);
     set_quick(s);
 }
 
@@ -466,10 +533,14 @@ tamis_error set_become(struct set *s, struct set *made, tamis_error e)
         set_free(made);
         return e;
     }
+    bool brief = s->brief;
+    size_t size = set_head_size(made);
     dispose(s);
-    *s = *made;
+    memcpy(s, made, brief ? SET_BRIEF : size);
+    s->brief = brief;
     set_adopt_family(s);
-    mem_free(&s->allocator, made, 1, sizeof *made);
+    terms_settle(s);
+    mem_free(set_allocator(s), made, 1, size);
     return TAMIS_OK;
 }
 
@@ -493,34 +564,34 @@ static void clear_in_place(struct set *s)
     for (uint32_t i = layers_count(layers); i-- > 1;)
         set_drop(s, i);
     layer_clear(layers->l[0], set_now(s));
-    s->open = 0;
-    s->grown = 1;
+    s->stack->open = 0;
+    s->stack->grown = 1;
     if (set_stacked(s))
-        s->more->forecast = (struct forecast){0};
+        s->stack->more->forecast = (struct forecast){0};
 }
 
 /* Makes the first layer anew, as it was created. */
 static tamis_error clear_anew(struct set *s)
 {
     struct layers *layers = set_layers(s);
-    struct forecast forecast = s->more->forecast;
-    uint32_t n = layers_count(layers), grown = s->grown;
+    struct forecast forecast = s->stack->more->forecast;
+    uint32_t n = layers_count(layers), grown = s->stack->grown;
     struct layer *first;
     atomic_store(&layers->n, 0);
-    s->grown = 0;
+    s->stack->grown = 0;
     if (set_stacked(s))
-        s->more->forecast = (struct forecast){0};
+        s->stack->more->forecast = (struct forecast){0};
     tamis_error e = growth_next(s, &first);
     if (e != TAMIS_OK) {
         atomic_store(&layers->n, n);
-        s->grown = grown;
+        s->stack->grown = grown;
         if (set_stacked(s))
-            s->more->forecast = forecast;
+            s->stack->more->forecast = forecast;
         return e;
     }
     for (uint32_t i = 0; i < n; i++)
-        layer_free(layers->l[i], &s->allocator);
-    if (atomic_load(&s->more->matrix))
+        layer_free(layers->l[i], set_allocator(s));
+    if (atomic_load(&s->stack->more->matrix))
         set_clear_columns(s);
     return set_append(s, first); /* there is room and a column: it cannot fail */
 }
@@ -534,12 +605,13 @@ void set_empty(struct set *s)
     else if (set_lines(s))
         lines_clear(set_lines(s));
     bool first_day = layers_count(layers) == 1 && layers->l[0]->slot == 0 &&
-                     layers->l[0]->capacity == s->opt.capacity;
+                     layers->l[0]->capacity == set_opt(s)->capacity;
     if (layers_count(layers) && (first_day || clear_anew(s) != TAMIS_OK))
         clear_in_place(s);
-    s->stored = 0;
+    if (set_has_stack(s))
+        s->stack->stored = 0;
     if (set_stacked(s)) /* what it took while it was large goes too */
-        removals_free(&s->more->removals, &s->allocator);
+        removals_free(&s->stack->more->removals, set_allocator(s));
 }
 
 tamis_error set_clear(struct set *s)

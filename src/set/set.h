@@ -104,7 +104,7 @@ struct forecast {
     double base_rate; /* the first */
 };
 
-/* What only stacks of vectors need, and records: smooth filters share one of these, which is empty and never
+/* What only layers other than those of smooth filters need: these share one of these, which is empty and never
    written. */
 struct set_more {
     struct matrix *_Atomic matrix; /* dynamic filters only */
@@ -115,27 +115,46 @@ struct set_more {
     void *clock_context;
 };
 
-struct set {
-    struct quick quick;  /* how one key is looked up or added; first, so that a call is one jump */
-    struct vector *into; /* the vector of quick.add, if all new keys go into one */
-    tamis_allocator allocator;
-    struct family family;
-    struct settings opt;
-    struct record_form *form; /* NULL: a filter */
+/* The layers and what goes with them. Sets of lines alone share an empty one, which is never written. */
+struct stack {
     struct layers *_Atomic layers;
-    struct lines *_Atomic lines; /* smooth filters only */
-    struct set_more *more;       /* never another one; see set_stacked() */
-    uint64_t stored;             /* sum of the layers' counts */
+    struct set_more *more;    /* never another one; see set_stacked() */
+    struct vector *into;      /* the vector of quick.add, if all new keys go into one */
+    struct record_form *form; /* NULL: a filter */
+    struct mapping mapping;   /* the file that vectors, tables and lines are views of, or none */
+    uint64_t stored;          /* sum of the layers' counts */
     uint32_t next_id;
     uint32_t grown; /* layers made so far, the first included */
     /* What a writer knows of the layers, and forgets when there are others (set_quick): */
-    uint64_t tidy_till; /* removals left before a layer can be empty or two can fit into one */
     uint32_t open;      /* those before this one are full */
-    bool guarded;       /* a writer may free what readers use, so readers announce themselves */
-    bool read_only;
-    bool bits_only;         /* came without counters and pending removals; permanently */
-    struct mapping mapping; /* the file that vectors and tables are views of, or none */
+    uint64_t tidy_till; /* removals left before a layer can be empty or two can fit into one */
 };
+
+/* What a set was made with. Sets made alike share it (terms.c), so that a small one has little else than its
+   keys; a set whose terms change has its own. */
+struct terms {
+    tamis_allocator allocator; /* first: lines point to it */
+    struct family family;
+    struct settings opt; /* but for the limit on memory */
+    uint32_t holders;    /* 0: it is one set's own */
+};
+
+/* In the order in which little sets use them: 128 bytes are for one of lines alone, and `quick` is cut short
+   there (SET_BRIEF). */
+struct set {
+    struct stack *stack;
+    uint64_t memory_limit; /* 0: none */
+    bool guarded;          /* a writer may free what readers use, so readers announce themselves */
+    bool read_only;
+    bool bits_only;     /* came without counters and pending removals; permanently */
+    bool brief;         /* it is cut short, as long as it lives */
+    struct lines lines; /* smooth filters only; without a root there are none */
+    struct quick quick; /* how one key is looked up or added; just behind the lines */
+};
+_Static_assert(offsetof(struct set, quick) == offsetof(struct set, lines) + sizeof(struct lines),
+               "kernels find the lines before `quick`");
+
+#define SET_BRIEF (offsetof(struct set, quick) + offsetof(struct quick, words))
 
 struct tamis_filter {
     struct set set;
@@ -145,10 +164,49 @@ struct tamis_records {
     struct set set;
 };
 
+/* ---- terms.c ---- */
+ALWAYS_INLINE struct terms *set_terms(const struct set *s)
+{
+    return (struct terms *)(uintptr_t)s->lines.allocator;
+}
+
+ALWAYS_INLINE const tamis_allocator *set_allocator(const struct set *s)
+{
+    return s->lines.allocator;
+}
+
+ALWAYS_INLINE struct family *set_family(const struct set *s)
+{
+    return &set_terms(s)->family;
+}
+
+/* Changed only where they are the set's own: terms_own(). */
+ALWAYS_INLINE struct settings *set_opt(const struct set *s)
+{
+    return &set_terms(s)->opt;
+}
+
+struct family_key {
+    tamis_hash hash;
+    const uint8_t *key; /* NULL: a random one */
+    bool has_key;       /* see struct family */
+};
+tamis_error terms_get(struct terms **out, const tamis_allocator *a, const struct settings *opt,
+                      struct family_key key);
+/* Of another set, for one that is made like it; NULL if there is no memory. */
+struct terms *terms_share(struct terms *terms);
+void terms_release(struct terms *terms);
+/* Before they change: the set has its own from then on. */
+tamis_error terms_own(struct set *s);
+/* When they no longer change: shared again if others have the like. */
+void terms_settle(struct set *s);
+uint64_t
+terms_bytes(const struct terms *terms); /* of the one set that has them; of shared ones none */
+
 /* ---- set.c: layers ---- */
 ALWAYS_INLINE struct layers *set_layers(const struct set *s)
 {
-    return atomic_load_explicit(&s->layers, memory_order_acquire);
+    return atomic_load_explicit(&s->stack->layers, memory_order_acquire);
 }
 
 ALWAYS_INLINE uint32_t layers_count(const struct layers *layers)
@@ -159,19 +217,29 @@ ALWAYS_INLINE uint32_t layers_count(const struct layers *layers)
 /* Has it state of its own in `more`? */
 ALWAYS_INLINE bool set_stacked(const struct set *s)
 {
-    return s->opt.growth != TAMIS_SMOOTH;
+    return set_opt(s)->growth != TAMIS_SMOOTH;
 }
+
+extern const struct stack stack_none; /* of sets without one */
+ALWAYS_INLINE bool set_has_stack(const struct set *s)
+{
+    return s->stack != &stack_none;
+}
+
+/* A stack of its own, for a layer to come. */
+tamis_error set_stack(struct set *s, uint32_t room);
+size_t set_head_size(const struct set *s); /* of the head */
 
 /* Digests of a key: one, or one for each attribute. */
 ALWAYS_INLINE uint32_t set_width(const struct set *s)
 {
-    return s->more->removals.width;
+    return s->stack->more->removals.width;
 }
 
 /* Of a layer. */
 ALWAYS_INLINE uint32_t set_parts(const struct set *s)
 {
-    return s->form ? s->form->attributes + s->form->verifiers : 1;
+    return s->stack->form ? s->stack->form->attributes + s->stack->form->verifiers : 1;
 }
 
 /* Part i of all, layer by layer. */
@@ -183,7 +251,7 @@ ALWAYS_INLINE struct part *set_part(const struct set *s, uint32_t i)
 /* Are the vectors columns of a matrix? */
 ALWAYS_INLINE bool set_sliced(const struct set *s)
 {
-    return s->opt.growth == TAMIS_DYNAMIC && !s->form;
+    return set_opt(s)->growth == TAMIS_DYNAMIC && !s->stack->form;
 }
 
 /* Columns are asked 64 at a time; what each add and lookup asks one by one is bounded closer. */
@@ -194,14 +262,14 @@ ALWAYS_INLINE uint32_t layers_max(tamis_growth growth, bool records)
 
 ALWAYS_INLINE uint64_t layer_count(const struct set *s, const struct layer *layer)
 {
-    return s->form ? layer->count : layer->part[0].vector->count;
+    return s->stack->form ? layer->count : layer->part[0].vector->count;
 }
 
 /* What of it counts for the capacity: there are no more keys than copies. */
 ALWAYS_INLINE uint64_t layer_load(const struct set *s, const struct layer *layer)
 {
     const struct vector *v = layer->part[0].vector;
-    if (!s->form)
+    if (!s->stack->form)
         return vector_load(v);
     return v->deletable ? min_u64(layer->load, layer->count) : layer->load;
 }
@@ -237,10 +305,10 @@ uint64_t set_now(struct set *s);
 tamis_error set_writable(const struct set *s);
 /* Are there counters where the set is deletable? Not in mapped files and copies of bits. */
 bool set_counted(const struct set *s);
-/* A set without a layer, with a list for `room` of them. The form, NULL for a filter, is copied. */
+/* A set without a layer, with a list for `room` of them; without room it is a brief one, for lines. The form,
+   NULL for a filter, is copied. */
 tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
-                     const struct record_form *form, tamis_hash hash, const uint8_t *key,
-                     uint32_t room);
+                     const struct record_form *form, struct family_key key, uint32_t room);
 /* The set becomes what `made` is, unless that failed; `made` is gone in any case. Returns the error. */
 tamis_error set_become(struct set *s, struct set *made, tamis_error e);
 /* Vectors point at their family, which moved. */
@@ -288,7 +356,12 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 #define SMOOTH_SIZED 512
 ALWAYS_INLINE struct lines *set_lines(const struct set *s)
 {
-    return atomic_load_explicit(&s->lines, memory_order_acquire);
+    return lines_root_of(&s->lines) ? (struct lines *)(uintptr_t)&s->lines : NULL;
+}
+/* Copies of keys in vectors and lines. */
+ALWAYS_INLINE uint64_t set_stored(const struct set *s)
+{
+    return s->stack->stored + s->lines.keys;
 }
 /* The lines, made when they are first needed. */
 tamis_error smooth_start(struct set *s);

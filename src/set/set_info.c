@@ -5,9 +5,12 @@
 uint64_t set_bytes(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t bytes = sizeof *s + (set_stacked(s) ? sizeof *s->more : 0) +
-                     removals_bytes(&s->more->removals) + sizeof *layers +
-                     layers->room * (sizeof *layers->l + sizeof *layers->v);
+    uint64_t bytes = set_head_size(s) + terms_bytes(set_terms(s)) + s->lines.bytes;
+    if (!set_has_stack(s))
+        return bytes;
+    bytes += sizeof *s->stack + (set_stacked(s) ? sizeof *s->stack->more : 0) +
+             removals_bytes(&s->stack->more->removals) + sizeof *layers +
+             layers->room * (sizeof *layers->l + sizeof *layers->v);
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct layer *layer = layers->l[i];
         bytes += layer_size(layer->parts);
@@ -15,60 +18,63 @@ uint64_t set_bytes(const struct set *s)
             bytes += layer->part[j].vector ? vector_bytes(layer->part[j].vector)
                                            : table_bytes(&layer->part[j].table);
     }
-    for (const struct matrix *m = atomic_load(&s->more->matrix); m; m = m->retired)
+    for (const struct matrix *m = atomic_load(&s->stack->more->matrix); m; m = m->retired)
         bytes += sizeof *m + m->memory.size;
-    bytes += set_lines(s) ? sizeof(struct lines) + set_lines(s)->bytes : 0;
-    bytes += s->form ? sizeof *s->form + s->form->names_len : 0;
-    bytes += s->family.h3 ? K_MAX * sizeof *s->family.h3 : 0;
-    return bytes;
+    return bytes + (s->stack->form ? sizeof *s->stack->form + s->stack->form->names_len : 0);
 }
 
 tamis_kind set_kind(const struct set *s)
 {
-    return s->form ? TAMIS_KIND_RECORDS : TAMIS_KIND_FILTER;
+    return s->stack->form ? TAMIS_KIND_RECORDS : TAMIS_KIND_FILTER;
 }
 
 tamis_error set_limit(struct set *s, uint64_t memory_limit)
 {
     tamis_error e = set_writable(s);
     if (e == TAMIS_OK)
-        s->opt.memory_limit = memory_limit, smooth_limit(s);
+        s->memory_limit = memory_limit, smooth_limit(s);
     return e;
+}
+
+uint64_t set_memory_limit(const struct set *s)
+{
+    return s->memory_limit;
 }
 
 bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN])
 {
-    if (s->family.has_key)
-        memcpy(key, s->family.secrets->key, TAMIS_KEY_LEN);
-    return s->family.has_key;
+    if (set_family(s)->has_key)
+        memcpy(key, set_family(s)->secrets->key, TAMIS_KEY_LEN);
+    return set_family(s)->has_key;
 }
 
 uint64_t set_items(const struct set *s, uint32_t *parts)
 {
     *parts = layers_count(set_layers(s)) + (set_lines(s) != NULL);
-    return s->stored - atomic_load(&s->more->removals.total);
+    return set_stored(s) - atomic_load(&s->stack->more->removals.total);
 }
 
 void set_brief(const struct set *s, tamis_filter_facts *facts)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t pending = atomic_load(&s->more->removals.total);
+    uint64_t pending = atomic_load(&s->stack->more->removals.total);
     *facts = (tamis_filter_facts){
-        .growth = s->opt.growth,
-        .layout = s->opt.layout,
-        .hash = s->family.hash,
-        .deletable = s->opt.deletable,
-        .unique = s->opt.unique,
+        .growth = set_opt(s)->growth,
+        .layout = set_opt(s)->layout,
+        .hash = set_family(s)->hash,
+        .deletable = set_opt(s)->deletable,
+        .unique = set_opt(s)->unique,
         .read_only = s->read_only,
         .bits_only = s->bits_only,
-        .has_key = s->family.has_key,
-        .items = s->stored - pending,
+        .has_key = set_family(s)->has_key,
+        .items = set_stored(s) - pending,
         .pending = pending,
-        .fpp = s->opt.tolerate != 0 && s->opt.fpp > 0 ? s->opt.tolerate : s->opt.fpp,
-        .bytes = s->mapping.data ? s->mapping.len : set_bytes(s),
-        .expansion = s->opt.expansion,
-        .window = s->opt.growth == TAMIS_WINDOW ? s->opt.window : 0,
-        .memory_limit = s->opt.memory_limit,
+        .fpp = set_opt(s)->tolerate != 0 && set_opt(s)->fpp > 0 ? set_opt(s)->tolerate
+                                                                : set_opt(s)->fpp,
+        .bytes = s->stack->mapping.data ? s->stack->mapping.len : set_bytes(s),
+        .expansion = set_opt(s)->expansion,
+        .window = set_opt(s)->growth == TAMIS_WINDOW ? set_opt(s)->window : 0,
+        .memory_limit = s->memory_limit,
     };
     for (uint32_t i = 0; i < layers_count(layers) * set_parts(s); i++) {
         const struct vector *v = set_part(s, i)->vector;
@@ -82,11 +88,12 @@ void set_brief(const struct set *s, tamis_filter_facts *facts)
     }
     if (set_lines(s)) {
         uint64_t taken = 0;
-        facts->capacity = max_u64(s->opt.capacity, facts->items); /* it grows with what is added */
+        facts->capacity =
+            max_u64(set_opt(s)->capacity, facts->items); /* it grows with what is added */
         facts->bits += lines_bits(set_lines(s), &taken);
     }
-    if (s->opt.items_max && s->opt.items_max < facts->capacity)
-        facts->capacity = s->opt.items_max;
+    if (set_opt(s)->items_max && set_opt(s)->items_max < facts->capacity)
+        facts->capacity = set_opt(s)->items_max;
 }
 
 /* ---- filters --------------------------------------------------------------------------------- */
@@ -147,7 +154,7 @@ bool tamis_filter_key(const tamis_filter *f, uint8_t key[TAMIS_KEY_LEN])
 
 bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b)
 {
-    return family_equal(&a->set.family, &b->set.family);
+    return family_equal(set_family(&a->set), set_family(&b->set));
 }
 
 /* ---- indexes --------------------------------------------------------------------------------- */
@@ -165,7 +172,7 @@ static double collisions(const struct set *s, const struct layer *layer, uint64_
     }
     tamis_plan_verify rates = tamis_plan_verify_rates((unsigned)__builtin_popcountll(mask), q,
                                                       (double)m, (double)layer->load);
-    switch (s->form->value) {
+    switch (s->stack->form->value) {
     case TAMIS_VERIFY_BASIC:
         return rates.basic_mean;
     case TAMIS_VERIFY_ATTENUATED:
@@ -177,16 +184,16 @@ static double collisions(const struct set *s, const struct layer *layer, uint64_
 
 static double verifier_rate(const struct set *s, const struct layer *layer, uint32_t i)
 {
-    const struct vector *v = layer->part[s->form->attributes + i].vector;
-    double meet = collisions(s, layer, s->form->masks[i]);
+    const struct vector *v = layer->part[s->stack->form->attributes + i].vector;
+    double meet = collisions(s, layer, s->stack->form->masks[i]);
     return v ? meet + (1 - meet) * vector_rate_now(v) : meet;
 }
 
 static double layer_rate(const struct set *s, const struct layer *layer, uint64_t mask, bool fresh)
 {
     double rate = 1;
-    for (uint32_t i = 0; i < s->form->verifiers; i++)
-        if (s->form->masks[i] == mask || (fresh && (s->form->masks[i] & ~mask) == 0))
+    for (uint32_t i = 0; i < s->stack->form->verifiers; i++)
+        if (s->stack->form->masks[i] == mask || (fresh && (s->stack->form->masks[i] & ~mask) == 0))
             rate *= verifier_rate(s, layer, i);
     for (uint64_t left = mask; left && fresh; left &= left - 1)
         rate *= vector_rate_now(layer->part[__builtin_ctzll(left)].vector);
@@ -198,8 +205,8 @@ double tamis_records_rate(const tamis_records *x, uint64_t mask, bool fresh)
     const struct set *s = &x->set;
     const struct layers *layers = set_layers(s);
     double pass = 1;
-    mask &= form_mask_all(s->form);
-    mask = mask ? mask : form_mask_all(s->form);
+    mask &= form_mask_all(s->stack->form);
+    mask = mask ? mask : form_mask_all(s->stack->form);
     for (uint32_t i = 0; i < layers_count(layers); i++)
         pass *= 1 - layer_rate(s, layers->l[i], mask, fresh);
     return 1 - pass;
@@ -207,7 +214,7 @@ double tamis_records_rate(const tamis_records *x, uint64_t mask, bool fresh)
 
 void tamis_records_brief(const tamis_records *x, tamis_records_facts *info)
 {
-    const struct record_form *form = x->set.form;
+    const struct record_form *form = x->set.stack->form;
     *info = (tamis_records_facts){
         .attributes = form->attributes,
         .combos = form->verifiers ? form->verifiers - 1 : 0,
@@ -241,7 +248,7 @@ bool tamis_records_key(const tamis_records *x, uint8_t key[TAMIS_KEY_LEN])
 
 bool tamis_records_attribute_info(const tamis_records *x, uint32_t i, tamis_attribute_facts *info)
 {
-    const struct record_form *form = x->set.form;
+    const struct record_form *form = x->set.stack->form;
     const struct layers *layers = set_layers(&x->set);
     if (i >= form->attributes)
         return false;
@@ -249,7 +256,7 @@ bool tamis_records_attribute_info(const tamis_records *x, uint32_t i, tamis_attr
     for (uint32_t j = 0; j < layers_count(layers); j++) {
         const struct vector *v = layers->l[j]->part[i].vector;
         info->bits += vector_positions_total(v);
-        info->distinct += tamis_plan_items((int)x->set.opt.layout, v->bits.units, v->bits.k,
+        info->distinct += tamis_plan_items((int)set_opt(&x->set)->layout, v->bits.units, v->bits.k,
                                            vector_count_ones(v));
     }
     info->fpp = tamis_records_rate(x, UINT64_C(1) << i, true);

@@ -76,7 +76,7 @@ tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged)
             }
             if (!shape_equal(to, from) || !fit_together(to, from))
                 continue;
-            if (!vector_unite_reserve(to, from, &s->allocator))
+            if (!vector_unite_reserve(to, from, set_allocator(s)))
                 return TAMIS_ENOMEM;
             vector_unite(to, from);
             from->count = 0; /* they are in `to` now, and the total stays the same */
@@ -100,7 +100,7 @@ static bool same_shapes(const struct layer *x, const struct layer *y)
 
 static bool fits_into(const struct set *s, const struct layer *to, const struct layer *from)
 {
-    bool fits = !s->form || layer_load(s, to) + layer_load(s, from) <= to->capacity;
+    bool fits = !s->stack->form || layer_load(s, to) + layer_load(s, from) <= to->capacity;
     for (uint32_t i = 0; i < to->parts && fits; i++)
         fits = !to->part[i].vector || fit_together(to->part[i].vector, from->part[i].vector);
     return fits;
@@ -110,7 +110,7 @@ static bool fits_into(const struct set *s, const struct layer *to, const struct 
 static struct layer *home_for(const struct set *s, const struct layer *from, unsigned flags)
 {
     const struct layers *layers = set_layers(s);
-    bool fixed = s->opt.growth == TAMIS_FIXED;
+    bool fixed = set_opt(s)->growth == TAMIS_FIXED;
     for (uint32_t i = 0; i < layers_count(layers) && (fixed || !(flags & TAMIS_MERGE_CONCAT));
          i++) {
         struct layer *to = layers->l[i];
@@ -123,7 +123,7 @@ static struct layer *home_for(const struct set *s, const struct layer *from, uns
 
 static tamis_error unite(struct set *s, struct layer *to, const struct layer *from)
 {
-    const tamis_allocator *a = &s->allocator;
+    const tamis_allocator *a = set_allocator(s);
     for (uint32_t i = 0; i < to->parts; i++) {
         struct vector *v = to->part[i].vector;
         if (v ? !vector_unite_reserve(v, from->part[i].vector, a)
@@ -134,8 +134,9 @@ static tamis_error unite(struct set *s, struct layer *to, const struct layer *fr
     }
     to->load += from->load;
     to->count += from->count;
-    if (s->form && !s->opt.deletable && s->form->verifiers) { /* they may share records */
-        const struct part *whole = &to->part[s->form->attributes];
+    if (s->stack->form && !set_opt(s)->deletable &&
+        s->stack->form->verifiers) { /* they may share records */
+        const struct part *whole = &to->part[s->stack->form->attributes];
         to->load = min_u64(to->load, whole->vector ? whole->vector->load : whole->table.used);
         to->count = to->load;
     }
@@ -148,16 +149,18 @@ static tamis_error unite(struct set *s, struct layer *to, const struct layer *fr
 
 void set_restate(struct set *s, double more)
 {
-    s->opt.fpp = s->opt.fpp + more < 1 ? s->opt.fpp + more : 1;
+    set_opt(s)->fpp = set_opt(s)->fpp + more < 1 ? set_opt(s)->fpp + more : 1;
 }
 
 /* Appends a copy of a layer, with an empty column if its vector is one. Its share must fit the
    budget, or the rate is restated. */
 static tamis_error append_copy(struct set *s, const struct layer *from, unsigned flags)
 {
-    bool stack_budget = s->opt.growth == TAMIS_SCALABLE || s->opt.growth == TAMIS_FLEXIBLE;
-    uint32_t slot = s->opt.growth == TAMIS_SMOOTH ? SLOT_NONE : from->slot; /* smooth_settle() */
-    if (stack_budget && !s->opt.published) {
+    bool stack_budget =
+        set_opt(s)->growth == TAMIS_SCALABLE || set_opt(s)->growth == TAMIS_FLEXIBLE;
+    uint32_t slot =
+        set_opt(s)->growth == TAMIS_SMOOTH ? SLOT_NONE : from->slot; /* smooth_settle() */
+    if (stack_budget && !set_opt(s)->published) {
         slot = from->slot == SLOT_NONE ? SLOT_NONE : growth_slot(s, 0, from->fpp);
         if (slot == SLOT_NONE) {
             if (!(flags & TAMIS_MERGE_RESTATE))
@@ -170,7 +173,7 @@ static tamis_error append_copy(struct set *s, const struct layer *from, unsigned
         return TAMIS_ENOMEM;
     struct vector *v = copy->part[0].vector;
     if (v->sliced)
-        set_limits(&s->opt, v, v->capacity, v->fpp);
+        set_limits(set_opt(s), v, v->capacity, v->fpp);
     copy->slot = slot;
     return set_append(s, copy);
 }
@@ -180,11 +183,11 @@ static tamis_error append_copy(struct set *s, const struct layer *from, unsigned
 static tamis_error merge_removals(struct set *s, const struct set *side, const struct set *opposite)
 {
     uint32_t room = layers_count(set_layers(s));
-    uint32_t *ids = mem_new(&s->allocator, room, sizeof *ids);
+    uint32_t *ids = mem_new(set_allocator(s), room, sizeof *ids);
     tamis_error e = ids ? TAMIS_OK : TAMIS_ENOMEM;
-    for (uint32_t i = 0; e == TAMIS_OK && i < side->more->removals.room; i++) {
-        const struct pending *p = removals_entry(&side->more->removals, i);
-        const tamis_digest *key = removals_key(&side->more->removals, i);
+    for (uint32_t i = 0; e == TAMIS_OK && i < side->stack->more->removals.room; i++) {
+        const struct pending *p = removals_entry(&side->stack->more->removals, i);
+        const tamis_digest *key = removals_key(&side->stack->more->removals, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
         uint8_t there = 0;
         if (copies == 0)
@@ -192,9 +195,9 @@ static tamis_error merge_removals(struct set *s, const struct set *side, const s
         if (p->hides)
             filter_bits_have(opposite, key, 1, &there);
         e = pending_remember(s, key, copies, ids, set_matches(s, key, ids),
-                             p->hides && s->opt.unique && !there);
+                             p->hides && set_opt(s)->unique && !there);
     }
-    mem_free(&s->allocator, ids, room, sizeof *ids);
+    mem_free(set_allocator(s), ids, room, sizeof *ids);
     return e;
 }
 
@@ -218,7 +221,7 @@ static void fill_columns(struct set *s, const struct set *other, struct appended
 static tamis_error unite_layers(struct set *s, const struct set *other, unsigned flags)
 {
     const struct layers *theirs = set_layers(other);
-    struct matrix *matrix = atomic_load(&s->more->matrix);
+    struct matrix *matrix = atomic_load(&s->stack->more->matrix);
     uint64_t width = matrix ? matrix->width : 0;
     struct appended some = {0};
     tamis_error e = TAMIS_OK;
@@ -226,7 +229,7 @@ static tamis_error unite_layers(struct set *s, const struct set *other, unsigned
         const struct layer *from = theirs->l[i];
         struct layer *home = home_for(s, from, flags);
         bool empty = layer_load(other, from) == 0 && layer_count(other, from) == 0;
-        if (!home && s->opt.growth == TAMIS_FIXED)
+        if (!home && set_opt(s)->growth == TAMIS_FIXED)
             return TAMIS_ESHAPE;
         if (home || empty)
             fill_columns(s, other, &some);
@@ -246,7 +249,7 @@ static tamis_error unite_layers(struct set *s, const struct set *other, unsigned
     if (e != TAMIS_OK)
         return e;
     fill_columns(s, other, &some);
-    matrix = atomic_load(&s->more->matrix);
+    matrix = atomic_load(&s->stack->more->matrix);
     if (matrix && matrix->width > width)
         set_narrow(s); /* some could be united after all */
     return TAMIS_OK;
@@ -255,9 +258,11 @@ static tamis_error unite_layers(struct set *s, const struct set *other, unsigned
 static void count_stored(struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    s->stored = set_lines(s) ? set_lines(s)->keys : 0;
+    uint64_t stored = 0;
     for (uint32_t i = 0; i < layers_count(layers); i++)
-        s->stored += layer_count(s, layers->l[i]);
+        stored += layer_count(s, layers->l[i]);
+    if (stored != s->stack->stored)
+        s->stack->stored = stored;
 }
 
 /* The highest rate of its parts, at their planned load or above; `over`: above. */
@@ -270,7 +275,7 @@ static double layer_rate(const struct set *s, const struct layer *layer, bool *o
         if (!v)
             continue;
         uint64_t load = vector_load(v);
-        double here = tamis_plan_rate((int)s->opt.layout, v->bits.units, v->bits.k,
+        double here = tamis_plan_rate((int)set_opt(s)->layout, v->bits.units, v->bits.k,
                                       (double)max_u64(load, v->capacity));
         *over |= load > v->capacity;
         rate = here > rate ? here : rate;
@@ -286,26 +291,27 @@ static tamis_error check_rate(struct set *s, unsigned flags)
     uint32_t n = layers_count(layers);
     uint64_t load = 0;
     double pass = 1;
-    bool over = s->opt.vectors_max && n > growth_places(&s->opt);
+    bool over = set_opt(s)->vectors_max && n > growth_places(set_opt(s));
     for (uint32_t i = 0; i < n; i++) {
         load += layer_load(s, layers->l[i]);
         pass *= 1 - layer_rate(s, layers->l[i], &over);
     }
-    over |= s->opt.items_max && load > s->opt.items_max;
-    if (!over || s->opt.published)
+    over |= set_opt(s)->items_max && load > set_opt(s)->items_max;
+    if (!over || set_opt(s)->published)
         return TAMIS_OK;
     if (!(flags & TAMIS_MERGE_RESTATE))
         return TAMIS_ERATE;
-    s->opt.fpp = 1 - pass;
-    if (s->opt.items_max)
-        s->opt.items_max = max_u64(s->opt.items_max, load);
-    if (s->opt.growth == TAMIS_DYNAMIC)
-        s->opt.vectors_max = (uint32_t)max_u64(s->opt.vectors_max, n);
-    else if (s->opt.vectors_max)
-        s->opt.vectors_max = (uint32_t)min_u64(WINDOW_VECTORS_MAX, max_u64(s->opt.vectors_max, n));
-    if (s->opt.growth == TAMIS_FIXED) {
-        s->opt.capacity = first->capacity = max_u64(load, first->capacity);
-        if (!s->form)
+    set_opt(s)->fpp = 1 - pass;
+    if (set_opt(s)->items_max)
+        set_opt(s)->items_max = max_u64(set_opt(s)->items_max, load);
+    if (set_opt(s)->growth == TAMIS_DYNAMIC)
+        set_opt(s)->vectors_max = (uint32_t)max_u64(set_opt(s)->vectors_max, n);
+    else if (set_opt(s)->vectors_max)
+        set_opt(s)->vectors_max =
+            (uint32_t)min_u64(WINDOW_VECTORS_MAX, max_u64(set_opt(s)->vectors_max, n));
+    if (set_opt(s)->growth == TAMIS_FIXED) {
+        set_opt(s)->capacity = first->capacity = max_u64(load, first->capacity);
+        if (!s->stack->form)
             layers->v[0]->capacity = first->capacity;
     }
     return TAMIS_OK;
@@ -330,7 +336,7 @@ static void sort_by_age(struct set *s)
 
 static tamis_error may_merge(const struct set *s, const struct set *other, tamis_reason *reason)
 {
-    const struct settings *mine = &s->opt, *theirs = &other->opt;
+    const struct settings *mine = set_opt(s), *theirs = set_opt(other);
     if (!set_counted(other))
         return fail(reason, TAMIS_EREADONLY, "its counters are in the file: load it to merge it");
     const char *kind = mine->growth != theirs->growth         ? "growth"
@@ -341,7 +347,7 @@ static tamis_error may_merge(const struct set *s, const struct set *other, tamis
         return fail(reason, TAMIS_EKIND, "they differ in %s", kind);
     bool columns = mine->shape.units == theirs->shape.units && mine->shape.k == theirs->shape.k &&
                    mine->capacity == theirs->capacity;
-    const char *shape = !record_form_equal(s->form, other->form)
+    const char *shape = !record_form_equal(s->stack->form, other->stack->form)
                             ? "attributes, combinations or verifier"
                         : mine->layout != theirs->layout ? "layout"
                         : mine->window != theirs->window ? "window"
@@ -359,9 +365,10 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
         e = smooth_unite(s, other);
     if (e == TAMIS_OK)
         count_stored(s);
-    s->opt.unique = s->opt.unique && other->opt.unique && (flags & TAMIS_MERGE_DISJOINT);
+    set_opt(s)->unique =
+        set_opt(s)->unique && set_opt(other)->unique && (flags & TAMIS_MERGE_DISJOINT);
     if (set_stacked(s)) /* pending removals are remembered again, with new candidates */
-        removals_clear(&s->more->removals);
+        removals_clear(&s->stack->more->removals);
     if (e == TAMIS_OK)
         e = merge_removals(s, before, other);
     if (e == TAMIS_OK)
@@ -372,8 +379,8 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
     if (e == TAMIS_OK)
         e = pending_rebuild(s);
     if (e == TAMIS_OK)
-        e = s->opt.growth == TAMIS_SMOOTH ? smooth_settle(s, flags) : check_rate(s, flags);
-    if (s->opt.growth == TAMIS_WINDOW)
+        e = set_opt(s)->growth == TAMIS_SMOOTH ? smooth_settle(s, flags) : check_rate(s, flags);
+    if (set_opt(s)->growth == TAMIS_WINDOW)
         sort_by_age(s);
     return e;
 }
@@ -382,14 +389,16 @@ tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, ta
 {
     struct set *made;
     tamis_error e = set_writable(s);
-    if (e == TAMIS_OK && !family_equal(&s->family, &other->family))
+    if (e == TAMIS_OK && !family_equal(set_family(s), set_family(other)))
         e = TAMIS_EFAMILY;
     if (e != TAMIS_OK)
         return fail_so(reason, e);
     if ((e = may_merge(s, other, reason)) != TAMIS_OK)
         return e;
-    if ((e = set_clone(&made, s, false)) == TAMIS_OK)
-        e = set_become(s, made, merge_into(made, s, other, flags));
+    if ((e = set_clone(&made, s, false)) == TAMIS_OK) {
+        e = terms_own(made);
+        e = set_become(s, made, e == TAMIS_OK ? merge_into(made, s, other, flags) : e);
+    }
     return fail_so(reason, e);
 }
 
@@ -411,14 +420,16 @@ bool set_equal(const struct set *x, const struct set *y)
 {
     const struct layers *mine = set_layers(x), *theirs = set_layers(y);
     uint32_t n = layers_count(mine);
-    bool same = family_equal(&x->family, &y->family) && x->opt.growth == y->opt.growth &&
-                x->opt.deletable == y->opt.deletable && n == layers_count(theirs) &&
-                record_form_equal(x->form, y->form);
+    bool same = family_equal(set_family(x), set_family(y)) &&
+                set_opt(x)->growth == set_opt(y)->growth &&
+                set_opt(x)->deletable == set_opt(y)->deletable && n == layers_count(theirs) &&
+                record_form_equal(x->stack->form, y->stack->form);
     for (uint32_t i = 0; same && i < n * set_parts(x); i++) {
         const struct part *a = set_part(x, i), *b = set_part(y, i);
         same = a->vector ? vector_equal(a->vector, b->vector) : table_equal(&a->table, &b->table);
     }
-    return same && smooth_equal(x, y) && pending_equal(&x->more->removals, &y->more->removals);
+    return same && smooth_equal(x, y) &&
+           pending_equal(&x->stack->more->removals, &y->stack->more->removals);
 }
 
 bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b)

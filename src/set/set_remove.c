@@ -26,17 +26,17 @@ void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t c
     layer->count -= min_u64(copies, layer->count);
     layer->load -= cleared && layer->load;
     uint64_t after = layer_count(s, layer);
-    s->stored -= before - after;
-    s->tidy_till = after ? s->tidy_till - min_u64(s->tidy_till, copies) : 0;
-    if (place < s->open) /* there may be room again */
-        s->open = place;
+    s->stack->stored -= before - after;
+    s->stack->tidy_till = after ? s->stack->tidy_till - min_u64(s->stack->tidy_till, copies) : 0;
+    if (place < s->stack->open) /* there may be room again */
+        s->stack->open = place;
 }
 
 bool set_hides(const struct set *s, const tamis_digest *key)
 {
-    uint32_t entry = pending_find(&s->more->removals, key);
-    return entry != NO_ENTRY && s->more->removals.entries[entry].hides &&
-           atomic_load(&s->more->removals.entries[entry].copies) > 0;
+    uint32_t entry = pending_find(&s->stack->more->removals, key);
+    return entry != NO_ENTRY && s->stack->more->removals.entries[entry].hides &&
+           atomic_load(&s->stack->more->removals.entries[entry].copies) > 0;
 }
 
 /* A removal looks at so many pairs of vectors (at all of a thousand vectors), and drops so many layers
@@ -54,11 +54,11 @@ static void tidy(struct set *s)
     while (changed) {
         pending_settle(s);
         changed = false;
-        if (s->stored == atomic_load(&s->more->removals.total)) {
+        if (s->stack->stored == atomic_load(&s->stack->more->removals.total)) {
             set_empty(s);
             return;
         }
-        if (s->tidy_till)
+        if (s->stack->tidy_till)
             return;
         const struct layers *layers = set_layers(s);
         dropped = 0;
@@ -69,7 +69,7 @@ static void tidy(struct set *s)
             set_merge_pairs(s, PAIRS, &changed); /* if there is no memory: another time */
     }
     if (dropped <= EMPTIES)
-        s->tidy_till = set_sliced(s) ? set_pair_distance(s) : UINT64_MAX;
+        s->stack->tidy_till = set_sliced(s) ? set_pair_distance(s) : UINT64_MAX;
     pending_settle(s);
 }
 
@@ -90,11 +90,11 @@ uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids
     const struct layers *layers = set_layers(s);
     struct match match;
     uint32_t n = 0;
-    if (!s->form && !set_match(s, *key, &match))
+    if (!s->stack->form && !set_match(s, *key, &match))
         return 0;
     for (uint32_t i = 0; i < layers_count(layers); i++)
-        if (s->form ? layer_may_store(s, layers->l[i], key)
-                    : match_has(&match, layers->v[i]) && vector_copies(layers->v[i], *key))
+        if (s->stack->form ? layer_may_store(s, layers->l[i], key)
+                           : match_has(&match, layers->v[i]) && vector_copies(layers->v[i], *key))
             ids[n++] = layers->l[i]->id;
     return n;
 }
@@ -103,7 +103,7 @@ uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids
 static tamis_removed outcome_of(struct set *s, const tamis_digest *key)
 {
     tidy(s);
-    return pending_find(&s->more->removals, key) != NO_ENTRY ? TAMIS_PENDING : TAMIS_REMOVED;
+    return pending_find(&s->stack->more->removals, key) != NO_ENTRY ? TAMIS_PENDING : TAMIS_REMOVED;
 }
 
 static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_removed *outcome)
@@ -111,20 +111,20 @@ static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_remo
     uint32_t few[64], *ids = few, room = layers_count(set_layers(s));
     tamis_error e = TAMIS_OK;
     pending_settle(s); /* what adds cancelled goes */
-    uint32_t entry = pending_find(&s->more->removals, key);
+    uint32_t entry = pending_find(&s->stack->more->removals, key);
     if (entry != NO_ENTRY) {
         *outcome = pending_again(s, entry) ? outcome_of(s, key) : TAMIS_ABSENT;
         return TAMIS_OK;
     }
-    if (room > 64 && !(ids = mem_new(&s->allocator, room, sizeof *ids)))
+    if (room > 64 && !(ids = mem_new(set_allocator(s), room, sizeof *ids)))
         return TAMIS_ENOMEM;
     uint32_t n = set_matches(s, key, ids);
     if (n == 1)
         pending_erase(s, ids[0], key, 1);
     else if (n > 1)
-        e = pending_remember(s, key, 1, ids, n, s->opt.unique);
+        e = pending_remember(s, key, 1, ids, n, set_opt(s)->unique);
     if (ids != few)
-        mem_free(&s->allocator, ids, room, sizeof *ids);
+        mem_free(set_allocator(s), ids, room, sizeof *ids);
     if (e == TAMIS_OK)
         *outcome = n ? outcome_of(s, key) : TAMIS_ABSENT;
     return e;
@@ -133,7 +133,7 @@ static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_remo
 static tamis_error remove_many(struct set *s, const tamis_digest *keys, size_t n, uint8_t *outcomes,
                                size_t *done)
 {
-    tamis_error e = !s->opt.deletable ? TAMIS_EKIND : set_writable(s);
+    tamis_error e = !set_opt(s)->deletable ? TAMIS_EKIND : set_writable(s);
     size_t i = 0;
     if (e == TAMIS_OK && set_lines(s)) {
         smooth_remove(s, keys, n, outcomes);
@@ -141,7 +141,7 @@ static tamis_error remove_many(struct set *s, const tamis_digest *keys, size_t n
     }
     while (e == TAMIS_OK && i < n) {
         tamis_removed outcome;
-        if (!s->form && i % BATCH == 0)
+        if (!s->stack->form && i % BATCH == 0)
             filter_fetch(s, keys + i, min_u64(n - i, BATCH));
         e = remove_one(s, keys + i * set_width(s), &outcome);
         if (e != TAMIS_OK)
@@ -170,7 +170,7 @@ tamis_error tamis_records_remove_many(tamis_records *x, const tamis_digest *reco
 tamis_error tamis_filter_remove(tamis_filter *f, const void *key, size_t len,
                                 tamis_removed *outcome)
 {
-    tamis_digest digest = family_digest(&f->set.family, key, len);
+    tamis_digest digest = family_digest(set_family(&f->set), key, len);
     uint8_t result = TAMIS_ABSENT;
     tamis_error e = remove_many(&f->set, &digest, 1, &result, NULL);
     if (outcome)
@@ -182,10 +182,10 @@ uint64_t tamis_filter_count(const tamis_filter *f, const void *key, size_t len)
 {
     const struct set *s = &f->set;
     const struct layers *layers = set_layers(s);
-    tamis_digest digest = family_digest(&s->family, key, len);
+    tamis_digest digest = family_digest(set_family(s), key, len);
     struct match match;
     uint64_t copies = 0;
-    if (!s->opt.deletable || !set_counted(s))
+    if (!set_opt(s)->deletable || !set_counted(s))
         return tamis_filter_has(f, key, len);
     if (set_lines(s))
         return lines_count(set_lines(s), digest);
@@ -194,8 +194,9 @@ uint64_t tamis_filter_count(const tamis_filter *f, const void *key, size_t len)
     for (uint32_t i = 0; i < layers_count(layers); i++)
         if (match_has(&match, layers->v[i]))
             copies += vector_copies(layers->v[i], digest);
-    uint32_t entry = pending_find(&s->more->removals, &digest);
-    uint64_t gone = entry == NO_ENTRY ? 0 : atomic_load(&s->more->removals.entries[entry].copies);
+    uint32_t entry = pending_find(&s->stack->more->removals, &digest);
+    uint64_t gone =
+        entry == NO_ENTRY ? 0 : atomic_load(&s->stack->more->removals.entries[entry].copies);
     return copies - min_u64(gone, copies);
 }
 

@@ -10,31 +10,25 @@
 
 #include "tamis/plan.h"
 
-/* For one more block of memory: what lines may take of the limit. */
 void smooth_limit(struct set *s)
 {
     struct lines *l = set_lines(s);
-    uint64_t limit = s->opt.memory_limit;
     if (!l)
         return;
-    uint64_t others = set_bytes(s) - l->bytes;
+    uint64_t others = set_bytes(s) - l->bytes, limit = s->memory_limit;
     l->limit = limit == 0 ? 0 : limit > others ? limit - others : 1;
 }
 
-/* The lines, made when they are first needed. */
 tamis_error smooth_start(struct set *s)
 {
+    const struct terms *t = set_terms(s);
     if (set_lines(s))
         return TAMIS_OK;
-    struct lines *l = mem_new0(&s->allocator, 1, sizeof *l);
-    tamis_error e = l ? lines_init(l, &s->allocator, s->opt.budget) : TAMIS_ENOMEM;
-    if (e != TAMIS_OK) {
-        mem_free(&s->allocator, l, 1, sizeof *l);
+    tamis_error e = lines_init(&s->lines, &t->allocator, t->opt.budget);
+    if (e != TAMIS_OK)
         return e;
-    }
     if (layers_count(set_layers(s)) > 0)
-        l->fpp = s->opt.budget * SMOOTH_LINES;
-    atomic_store_explicit(&s->lines, l, memory_order_release);
+        s->lines.fpp = t->opt.budget * SMOOTH_LINES;
     smooth_limit(s);
     set_quick(s);
     return TAMIS_OK;
@@ -42,24 +36,16 @@ tamis_error smooth_start(struct set *s)
 
 void smooth_free(struct set *s)
 {
-    struct lines *l = set_lines(s);
-    if (l)
-        lines_free(l);
-    mem_free(&s->allocator, l, 1, sizeof *l);
-    atomic_store(&s->lines, NULL);
+    lines_free(&s->lines);
+    s->lines = (struct lines){.allocator = s->lines.allocator};
 }
 
 tamis_error smooth_clone(struct set *to, const struct set *from)
 {
-    struct lines *l = mem_new0(&to->allocator, 1, sizeof *l);
-    tamis_error e = l ? lines_clone(l, set_lines(from), &to->allocator) : TAMIS_ENOMEM;
-    if (e != TAMIS_OK) {
-        mem_free(&to->allocator, l, 1, sizeof *l);
-        return e;
-    }
-    atomic_store(&to->lines, l);
-    set_quick(to); /* there may be no vector */
-    return TAMIS_OK;
+    tamis_error e = lines_clone(&to->lines, &from->lines, to->lines.allocator);
+    if (e == TAMIS_OK)
+        set_quick(to); /* there may be no vector */
+    return e;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -91,20 +77,18 @@ static bool has_one(const struct set *s, tamis_digest digest)
 
 quick_fn smooth_quick(struct set *s)
 {
-    const struct lines *l = set_lines(s);
     bool alone = layers_count(set_layers(s)) == 0;
-    if (!alone || s->family.hash != TAMIS_XXH3 || !lines_kernel()->has_key)
+    if (!alone || set_family(s)->hash != TAMIS_XXH3 || !lines_kernel()->has_key)
         return smooth_has_key;
-    s->quick.lines = l;
     s->quick.other = smooth_has_key;
-    s->quick.flip = digest_flip(&s->family);
+    s->quick.flip = digest_flip(set_family(s));
     return lines_kernel()->has_key;
 }
 
 bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
 {
-    const struct set *s = &((const tamis_filter *)quick)->set;
-    tamis_digest digest = family_digest(&s->family, key, len);
+    const struct set *s = PART_OF(quick, struct set, quick);
+    tamis_digest digest = family_digest(set_family(s), key, len);
     uint64_t inside = readers_enter();
     bool found = has_one(s, digest);
     readers_leave(inside);
@@ -135,19 +119,18 @@ static bool kept(const struct set *s, tamis_digest digest)
 static tamis_error add_one(struct set *s, tamis_digest digest, uint8_t *fresh)
 {
     *fresh = !has_one(s, digest);
-    if (!*fresh && !s->opt.deletable && !s->opt.add_always && kept(s, digest))
+    if (!*fresh && !set_opt(s)->deletable && !set_opt(s)->add_always && kept(s, digest))
         return TAMIS_OK;
     const struct layers *layers = set_layers(s);
     struct vector *v = layers_count(layers) ? layers->v[0] : NULL;
     if (v && !set_lines(s) && v->load < v->capacity) {
         uint8_t turned;
-        s->stored += vector_add(v, &digest, 1, &turned);
+        s->stack->stored += vector_add(v, &digest, 1, &turned);
         return TAMIS_OK;
     }
     tamis_error e = smooth_start(s);
     if (e == TAMIS_OK)
-        e = lines_add(set_lines(s), digest, *fresh);
-    s->stored += e == TAMIS_OK;
+        e = lines_add(&s->lines, digest, *fresh);
     return e;
 }
 
@@ -156,16 +139,13 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
 {
     tamis_error e = TAMIS_OK;
     struct lines *l = set_lines(s);
-    if (l && UNLIKELY(l->held) && !lines_hold_for(l, digests, n)) {
+    if (l && UNLIKELY(lines_moment(l)) && !lines_hold_for(l, digests, n)) {
         *done = 0;
         return TAMIS_ENOMEM;
     }
     if (l && layers_count(set_layers(s)) == 0) {
-        bool once = !s->opt.deletable && !s->opt.add_always;
-        uint64_t before = l->keys;
-        e = lines_add_many(l, digests, n, once, fresh, done);
-        s->stored += l->keys - before;
-        return e;
+        bool once = !set_opt(s)->deletable && !set_opt(s)->add_always;
+        return lines_add_many(l, digests, n, once, fresh, done);
     }
     if (n > 1)
         fetch_keys(s, digests, n);
@@ -182,11 +162,8 @@ void smooth_remove(struct set *s, const tamis_digest *digests, size_t n, uint8_t
     for (size_t done = 0, some; done < n; done += some) {
         some = min_u64(n - done, sizeof taken);
         lines_remove_many(set_lines(s), digests + done, some, taken);
-        for (size_t i = 0; i < some; i++) {
-            s->stored -= taken[i];
-            if (outcomes)
-                outcomes[done + i] = taken[i] ? TAMIS_REMOVED : TAMIS_ABSENT;
-        }
+        for (size_t i = 0; outcomes && i < some; i++)
+            outcomes[done + i] = taken[i] ? TAMIS_REMOVED : TAMIS_ABSENT;
     }
 }
 
@@ -214,15 +191,15 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
     struct lines *l = set_lines(s);
     double vectors = 0, rate = lines_rate(l);
     for (uint32_t i = 0; i < n; i++)
-        vectors += tamis_plan_rate((int)s->opt.layout, layers->v[i]->bits.units,
+        vectors += tamis_plan_rate((int)set_opt(s)->layout, layers->v[i]->bits.units,
                                    layers->v[i]->bits.k, (double)layers->v[i]->load);
-    double share = s->opt.budget * SMOOTH_LINES, lines = rate > share ? rate : share;
-    if (vectors + rate >= s->opt.fpp) { /* nothing would be left for what comes */
+    double share = set_opt(s)->budget * SMOOTH_LINES, lines = rate > share ? rate : share;
+    if (vectors + rate >= set_opt(s)->fpp) { /* nothing would be left for what comes */
         if (!(flags & TAMIS_MERGE_RESTATE))
             return TAMIS_ERATE;
-        s->opt.fpp = vectors + lines < 1 ? vectors + lines : 1;
+        set_opt(s)->fpp = vectors + lines < 1 ? vectors + lines : 1;
     }
-    double left = s->opt.fpp - vectors;
+    double left = set_opt(s)->fpp - vectors;
     if (rate > l->fpp || l->fpp > left)
         l->fpp = left > 0 ? left : lines;
     return TAMIS_OK;

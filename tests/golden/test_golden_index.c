@@ -289,7 +289,7 @@ static struct bytes rich_index(uint32_t *attributes, uint32_t *verifiers)
         world_steps(&w, x, &rng, copies, 120);
         struct bytes bytes = bytes_of_index(x, 0);
         bool tables = w.options.verifier == TAMIS_VERIFIER_TABLE;
-        *attributes = x->set.form->attributes, *verifiers = x->set.form->verifiers;
+        *attributes = x->set.stack->form->attributes, *verifiers = x->set.stack->form->verifiers;
         tamis_records_free(x);
         world_free(&w);
         if (tables && bytes.len < 9000 && *attributes > 1 && *verifiers > 1 &&

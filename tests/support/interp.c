@@ -424,7 +424,7 @@ static bool step_clear(struct machine *m, struct slot *s)
     tamis_error e = tamis_filter_clear(s->filter);
     m->report->steps++;
     model_clear(&s->model);
-    s->model.unique = s->filter->set.opt.unique;
+    s->model.unique = set_opt(&s->filter->set)->unique;
     return e == TAMIS_OK ? interp_check(m, s) : interp_fail(m, "clear: %s", tamis_error_name(e));
 }
 

@@ -51,7 +51,7 @@ bool machine_member(const struct machine *m, const struct slot *s, uint32_t key)
 
 static const struct pending *pending_of(const struct slot *s, tamis_digest digest)
 {
-    const struct removals *r = &s->filter->set.more->removals;
+    const struct removals *r = &s->filter->set.stack->more->removals;
     for (uint32_t i = 0; i < r->room; i++) {
         const struct pending *p = removals_entry(r, i);
         if (p && p->digest.a == digest.a && p->digest.b == digest.b)
@@ -63,7 +63,7 @@ static const struct pending *pending_of(const struct slot *s, tamis_digest diges
 bool machine_hidden(const struct slot *s, tamis_digest digest)
 {
     const struct pending *p = pending_of(s, digest);
-    return s->filter->set.opt.unique && p && p->hides && atomic_load(&p->copies) > 0;
+    return set_opt(&s->filter->set)->unique && p && p->hides && atomic_load(&p->copies) > 0;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
@@ -127,11 +127,11 @@ static bool note_place(struct machine *m, struct slot *s, uint32_t key, bool fre
 /* The counts that are always exact. */
 static bool check_counts(struct machine *m, struct slot *s)
 {
-    uint64_t pending = atomic_load(&s->filter->set.more->removals.total);
-    if (s->model.deletable && s->filter->set.stored != s->model.total + pending)
+    uint64_t pending = atomic_load(&s->filter->set.stack->more->removals.total);
+    if (s->model.deletable && set_stored(&s->filter->set) != s->model.total + pending)
         return interp_fail(m, "%llu copies stored and %llu pending, but %llu members",
-                           (unsigned long long)s->filter->set.stored, (unsigned long long)pending,
-                           (unsigned long long)s->model.total);
+                           (unsigned long long)set_stored(&s->filter->set),
+                           (unsigned long long)pending, (unsigned long long)s->model.total);
     return true;
 }
 
@@ -172,7 +172,7 @@ bool machine_note_add(struct machine *m, struct slot *s, uint32_t key, bool fres
 static bool note_pending(struct machine *m, struct slot *s, uint32_t key)
 {
     struct model *model = &s->model;
-    const struct removals *r = &s->filter->set.more->removals;
+    const struct removals *r = &s->filter->set.stack->more->removals;
     uint32_t now[MODEL_KEYS] = {0};
     uint64_t sum = 0;
     for (uint32_t i = 0; i < r->room; i++) {
@@ -210,7 +210,7 @@ static bool check_empty(struct machine *m, struct slot *s)
 {
     tamis_filter_facts info;
     tamis_filter_info(s->filter, &info);
-    const struct settings *opt = &s->filter->set.opt;
+    const struct settings *opt = set_opt(&s->filter->set);
     uint32_t vectors = opt->growth != TAMIS_SMOOTH || (opt->capacity && !opt->deletable);
     if (info.items || info.pending || info.vectors != vectors || info.fill > 0)
         return interp_fail(m, "empty, but items %llu, pending %llu, vectors %u, fill %g",
@@ -306,8 +306,8 @@ bool machine_note_merge(struct machine *m, struct slot *s, const struct slot *ot
     model->counted = false;
     model->merged = true;
     m->report->seen[SEEN_MERGED]++;
-    if (s->filter->set.opt.unique != unique)
-        return interp_fail(m, "merge: unique is %d", s->filter->set.opt.unique);
+    if (set_opt(&s->filter->set)->unique != unique)
+        return interp_fail(m, "merge: unique is %d", set_opt(&s->filter->set)->unique);
     return machine_sync(m, s) && check_counts(m, s);
 }
 
@@ -578,7 +578,7 @@ void machine_plant(struct machine *m, struct slot *s)
     const struct lines *lines = set_lines(&s->filter->set);
     bool known = m->options.deletable || m->options.growth == TAMIS_FIXED || placed(m, s) || lines;
     if (m->plant == PLANT_PENDING && machine_plants(m, PLANT_PENDING))
-        m->report->planted = plant_pending(&s->filter->set.more->removals);
+        m->report->planted = plant_pending(&s->filter->set.stack->more->removals);
     else if (machine_plants(m, m->plant) && m->plant >= PLANT_BIT && known)
         m->report->planted = lines ? plant_slot(m->plant, lines)
                                    : plant_cell(m->plant, set_layers(&s->filter->set)->v[0]);

@@ -90,12 +90,12 @@ static void slow_fold(tamis_filter *f)
 {
     struct layers *stack = set_layers(&f->set);
     for (uint32_t i = 0; i < layers_count(stack); i++) {
-        struct vector *half = slow_fold_vector(stack->v[i], &f->set.family);
-        vector_free(stack->v[i], &f->set.allocator);
+        struct vector *half = slow_fold_vector(stack->v[i], set_family(&f->set));
+        vector_free(stack->v[i], set_allocator(&f->set));
         stack->v[i] = stack->l[i]->part[0].vector = half;
     }
-    matrix_free(atomic_load(&f->set.more->matrix), &f->set.allocator);
-    atomic_store(&f->set.more->matrix, NULL);
+    matrix_free(atomic_load(&f->set.stack->more->matrix), set_allocator(&f->set));
+    atomic_store(&f->set.stack->more->matrix, NULL);
     CHECK(pending_rebuild(&f->set) == TAMIS_OK);
 }
 
@@ -116,14 +116,15 @@ TEST(folds_are_those_of_the_model)
         bool deletable = run / KINDS % 3;
         tamis_filter *f = some_filter(kind, deletable, 1 + rng_next(&rng) % 60, &rng);
         tamis_filter *model = copy_of(f);
-        pending += atomic_load(&f->set.more->removals.total);
-        columns += f->set.opt.growth == TAMIS_DYNAMIC ? layers_count(set_layers(&f->set)) : 0;
+        pending += atomic_load(&f->set.stack->more->removals.total);
+        columns +=
+            set_opt(&f->set)->growth == TAMIS_DYNAMIC ? layers_count(set_layers(&f->set)) : 0;
         for (uint32_t i = 0; i < layers_count(set_layers(&f->set)); i++)
             large += set_layers(&f->set)->v[i]->counters.used;
         tamis_error e = tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL);
         slow_fold(model);
         CHECK_MSG(e == TAMIS_OK && tamis_filter_equal(f, model) && ones_agree(f, model) &&
-                      f->set.stored == model->set.stored,
+                      set_stored(&f->set) == set_stored(&model->set),
                   "run %d, kind %u: %s", run, kind, tamis_error_name(e));
         tamis_filter_free(f);
         tamis_filter_free(model);
@@ -147,7 +148,7 @@ static void sum_up(struct sums *sums, const tamis_filter *f)
     for (uint32_t i = 0; i < layers_count(stack); i++)
         for (uint64_t p = 0; p < vector_positions_total(stack->v[i]); p++) {
             sums->bits[p] |= vector_bit(stack->v[i], p);
-            if (f->set.opt.deletable)
+            if (set_opt(&f->set)->deletable)
                 sums->counters[p] += counters_get(&stack->v[i]->counters, p);
         }
 }
@@ -156,7 +157,7 @@ static void sum_up(struct sums *sums, const tamis_filter *f)
 static bool is_sound(const tamis_filter *f)
 {
     const struct layers *stack = set_layers(&f->set);
-    const struct matrix *matrix = atomic_load(&f->set.more->matrix);
+    const struct matrix *matrix = atomic_load(&f->set.stack->more->matrix);
     uint64_t total = 0, in_matrix = 0;
     for (uint32_t i = 0; i < layers_count(stack); i++) {
         const struct vector *v = stack->v[i];
@@ -202,9 +203,9 @@ TEST(unions_of_columns_are_those_of_the_model)
         struct sums expected = {calloc(m, 8), calloc(m, 1)}, got = {calloc(m, 8), calloc(m, 1)};
         sum_up(&expected, x);
         sum_up(&expected, y);
-        bool settled =
-            atomic_load(&x->set.more->removals.total) + atomic_load(&y->set.more->removals.total) ==
-            0;
+        bool settled = atomic_load(&x->set.stack->more->removals.total) +
+                           atomic_load(&y->set.stack->more->removals.total) ==
+                       0;
         tamis_error e =
             tamis_filter_merge(f, y, TAMIS_MERGE_RESTATE | (concat ? TAMIS_MERGE_CONCAT : 0), NULL);
         sum_up(&got, f);
@@ -237,7 +238,7 @@ TEST(intersections_of_columns)
             f[i] = some_filter(DYNAMIC, true, units, &rng);
             while (layers_count(set_layers(&f[i]->set)) > 1)
                 set_drop(&f[i]->set, 0);
-            const struct matrix *matrix = atomic_load(&f[i]->set.more->matrix);
+            const struct matrix *matrix = atomic_load(&f[i]->set.stack->more->matrix);
             wide += matrix->width > 1;
         }
         const struct vector *x = set_layers(&f[0]->set)->v[0], *y = set_layers(&f[1]->set)->v[0];

@@ -167,7 +167,7 @@ COST(empty_vectors_do_not_multiply, 1 << 16)
               TAMIS_OK);
     const struct layers *stack = set_layers(&f->set);
     for (uint32_t i = 1; i < layers_count(stack); i += 2) {
-        f->set.stored -= stack->v[i]->count;
+        f->set.stack->stored -= stack->v[i]->count;
         vector_clear(stack->v[i]);
     }
     f = saved_and_loaded(f);

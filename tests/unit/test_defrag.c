@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "module.h"
+#include "set/set.h"
 #include "tamis/records.h"
 #include "tamis/replica.h"
 
@@ -126,7 +127,8 @@ TEST(values_move)
             CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
         for (uint64_t key = 0; o.deletable && key < 200; key++)
             CHECK(tamis_filter_remove(f, &key, sizeof key, NULL) == TAMIS_OK);
-        check_value(value_of(filter_set(f)), 5);
+        /* value, head, lines and their stash; stacks and vectors have more */
+        check_value(value_of(filter_set(f)), set_has_stack(filter_set(f)) ? 6 : 4);
     }
     CHECK(value_count() == 0);
 }
@@ -169,7 +171,7 @@ TEST(what_stays)
     v = value_of(filter_set(f));
     v->publication = &known;
     v = defragged(v, false, &moved);
-    CHECK(moved >= 3 && v->set == filter_set(f));
+    CHECK(moved == 2 && v->set == filter_set(f)); /* the value and the lines */
     v->publication = NULL;
     methods->free(v);
 }

@@ -170,9 +170,9 @@ static bool same(const tamis_filter *x, const tamis_filter *y)
     tamis_filter_info(y, &b);
     bool info = a.items == b.items && a.vectors == b.vectors && a.pending == b.pending &&
                 a.capacity == b.capacity && a.fpp == b.fpp && a.unique == b.unique &&
-                x->set.grown == y->set.grown &&
-                x->set.more->forecast.holt.n == y->set.more->forecast.holt.n &&
-                x->set.more->forecast.holt.level == y->set.more->forecast.holt.level;
+                x->set.stack->grown == y->set.stack->grown &&
+                x->set.stack->more->forecast.holt.n == y->set.stack->more->forecast.holt.n &&
+                x->set.stack->more->forecast.holt.level == y->set.stack->more->forecast.holt.level;
     for (uint32_t i = 0; i < 2 * KEYS; i++)
         if (tamis_filter_has(x, &i, sizeof i) != tamis_filter_has(y, &i, sizeof i))
             return false;

@@ -89,15 +89,16 @@ static void check_refusal(tamis_filter *f, uint64_t key, tamis_error why)
     tamis_filter *before;
     if (!CHECK(tamis_filter_clone(&before, f) == TAMIS_OK))
         return;
-    struct plan_holt holt = f->set.more->forecast.holt;
+    struct plan_holt holt = f->set.stack->more->forecast.holt;
     tamis_filter_facts a = info_of(f);
     CHECK(add(f, key) == why);
     tamis_filter_facts b = info_of(f);
     CHECK(tamis_filter_equal(before, f));
     CHECK(a.items == b.items && a.vectors == b.vectors && a.bytes == b.bytes);
     CHECK(a.capacity == b.capacity && a.fpp_now == b.fpp_now);
-    CHECK(holt.n == f->set.more->forecast.holt.n &&
-          holt.level == f->set.more->forecast.holt.level && before->set.grown == f->set.grown);
+    CHECK(holt.n == f->set.stack->more->forecast.holt.n &&
+          holt.level == f->set.stack->more->forecast.holt.level &&
+          before->set.stack->grown == f->set.stack->grown);
     tamis_filter_free(before);
 }
 
@@ -474,9 +475,9 @@ TEST(flexible_lambda_follows_the_forecast)
     for (uint32_t i = 0; i <= 7; i++)
         CHECK_MSG(vector_of(f, i).capacity == (i < 2 ? 64 : UINT64_C(64) << i),
                   "doubling, vector %u: %" PRIu64, i, vector_of(f, i).capacity);
-    CHECK(f->set.more->forecast.holt.n && f->set.more->forecast.base_rate > 0);
+    CHECK(f->set.stack->more->forecast.holt.n && f->set.stack->more->forecast.base_rate > 0);
     CHECK(tamis_filter_clear(f) == TAMIS_OK);
-    CHECK(f->set.more->forecast.holt.n == 0 && f->set.more->forecast.base_rate == 0);
+    CHECK(f->set.stack->more->forecast.holt.n == 0 && f->set.stack->more->forecast.base_rate == 0);
     tamis_filter_free(f);
 
     f = fill_timed(0.5, 8, &now);

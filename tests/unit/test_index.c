@@ -232,13 +232,14 @@ TEST(settings_from_elsewhere)
     struct elsewhere {
         struct record_form form;
         struct settings set;
-    } good = {*x->set.form, x->set.opt}, s;
-    CHECK(!record_form_wrong(&good.form, &good.set) && !settings_wrong(&good.set, &x->set.family));
-#define WRONG(change)                                                                        \
-    do {                                                                                     \
-        s = good;                                                                            \
-        change;                                                                              \
-        CHECK(record_form_wrong(&s.form, &s.set) || settings_wrong(&s.set, &x->set.family)); \
+    } good = {*x->set.stack->form, set_terms(&x->set)->opt}, s;
+    CHECK(!record_form_wrong(&good.form, &good.set) &&
+          !settings_wrong(&good.set, set_family(&x->set)));
+#define WRONG(change)                                                                             \
+    do {                                                                                          \
+        s = good;                                                                                 \
+        change;                                                                                   \
+        CHECK(record_form_wrong(&s.form, &s.set) || settings_wrong(&s.set, set_family(&x->set))); \
     } while (0)
     WRONG(s.form.attributes = 0);
     WRONG(s.form.attributes = 65);
@@ -364,9 +365,9 @@ static uint64_t published_value(const tamis_records *x, uint64_t mask, const tam
     unsigned __int128 sum = 0;
     const struct layer *layer = set_layers(&x->set)->l[0];
     unsigned q = 0;
-    for (uint32_t i = 0; i < x->set.form->attributes; i++)
+    for (uint32_t i = 0; i < x->set.stack->form->attributes; i++)
         q = layer->part[i].vector->bits.k > q ? layer->part[i].vector->bits.k : q;
-    for (uint32_t i = 0; i < x->set.form->attributes; i++) {
+    for (uint32_t i = 0; i < x->set.stack->form->attributes; i++) {
         const struct vector *v = layer->part[i].vector;
         struct model_shape shape = {TAMIS_SPREAD, vector_positions_total(v), v->bits.k};
         uint64_t address[64];
@@ -397,7 +398,8 @@ TEST(published_values_are_the_published_sums)
                 tamis_digest record[3];
                 record_of(x, 3, r, distinct, record);
                 for (uint32_t v = 0; v < 4; v++) {
-                    uint64_t value = published_value(x, x->set.form->masks[v], record, attenuated);
+                    uint64_t value =
+                        published_value(x, x->set.stack->form->masks[v], record, attenuated);
                     CHECK(table_get(&layer->part[3 + v].table, value) >= 1);
                 }
             }

@@ -21,7 +21,7 @@ struct churn {
 static void digests_of(const tamis_records *x, uint32_t i, tamis_digest *out)
 {
     uint32_t values[ATTRIBUTES] = {i, i / 20 + (i & STRANGER), i * 7 % 100 + (i & STRANGER)};
-    for (uint32_t j = 0; j < x->set.form->attributes; j++)
+    for (uint32_t j = 0; j < x->set.stack->form->attributes; j++)
         out[j] = tamis_records_digest(x, j, (tamis_key){&values[j], sizeof values[j]});
 }
 
@@ -54,7 +54,7 @@ static bool add(struct churn *c, uint32_t i)
     digests_of(c->x, i, record);
     tamis_error e = tamis_records_add_many(c->x, record, 1, NULL, NULL);
     return CHECK_MSG(e == TAMIS_OK, "add: %s, growth %d", tamis_error_name(e),
-                     (int)c->x->set.opt.growth);
+                     (int)set_opt(&c->x->set)->growth);
 }
 
 static bool take(struct churn *c, uint32_t i)

@@ -62,9 +62,10 @@ static uint32_t model_total(const struct model *m)
 
 static uint32_t pending_copies(const tamis_records *x, const tamis_digest *record)
 {
-    uint32_t entry = pending_find(&x->set.more->removals, record);
-    return entry == NO_ENTRY ? 0
-                             : (uint32_t)atomic_load(&x->set.more->removals.entries[entry].copies);
+    uint32_t entry = pending_find(&x->set.stack->more->removals, record);
+    return entry == NO_ENTRY
+               ? 0
+               : (uint32_t)atomic_load(&x->set.stack->more->removals.entries[entry].copies);
 }
 
 /* `left` copies of the record stay in all layers together: only one layer may have held it, or none
@@ -147,9 +148,9 @@ static bool has_plainly(const tamis_records *x, uint64_t mask, const tamis_diges
         layer_spots(&x->set, layers->l[i], record, spots);
         bool has = true;
         for (uint32_t j = 0; j < layers->l[i]->parts; j++) {
-            uint64_t about = j < x->set.form->attributes
+            uint64_t about = j < x->set.stack->form->attributes
                                  ? UINT64_C(1) << j
-                                 : x->set.form->masks[j - x->set.form->attributes];
+                                 : x->set.stack->form->masks[j - x->set.stack->form->attributes];
             if ((about & ~mask) == 0)
                 has &= spot_has(&spots[j]);
         }
@@ -204,8 +205,8 @@ static bool check_layer(const struct world *w, const struct model_layer *mine,
         for (uint64_t i = 0; v && i < vector_positions_total(v); i++)
             same &= v->deletable ? counters_get(&v->counters, i) == cells[i]
                                  : vector_bit(v, i) == (cells[i] > 0);
-        same &= v != NULL || (x->set.opt.deletable ? table_equal(&part->table, &table)
-                                                   : part->table.used == table.used);
+        same &= v != NULL || (set_opt(&x->set)->deletable ? table_equal(&part->table, &table)
+                                                          : part->table.used == table.used);
         table_free(&table, &mem_system);
         free(cells);
         if (!CHECK_MSG(same, "layer %u, part %u: not what its records explain", layer->id, j) ||
@@ -230,15 +231,17 @@ static bool check_all(struct world *w, struct model *m, const tamis_records *x)
     tamis_records_facts info;
     tamis_records_info(x, &info);
     bool empty = model_total(m) == 0 && info.set.pending == 0;
-    return CHECK(stored == x->set.stored) && CHECK(info.set.items == model_total(m)) &&
-           CHECK(!(w->options.set.deletable && empty) || (info.layers == 1 && x->set.stored == 0));
+    return CHECK(stored == set_stored(&x->set)) && CHECK(info.set.items == model_total(m)) &&
+           CHECK(!(w->options.set.deletable && empty) ||
+                 (info.layers == 1 && set_stored(&x->set) == 0));
 }
 
 /* Members are found by any question; the library's way of asking is the plain one. */
 static bool check_answers(struct world *w, struct model *m, const tamis_records *x, uint64_t *rng)
 {
     uint8_t found[RECORDS];
-    uint64_t all = form_mask_all(x->set.form), mask = rng_next(rng) % 3 ? rng_next(rng) & all : all;
+    uint64_t all = form_mask_all(x->set.stack->form),
+             mask = rng_next(rng) % 3 ? rng_next(rng) & all : all;
     mask = mask ? mask : all;
     memset(found, 2, sizeof found);
     tamis_records_has_many(x, mask, w->digests, w->n, found);
@@ -323,7 +326,7 @@ static bool step_add(struct world *w, struct model *m, tamis_records *x, uint32_
     struct counts before;
     counts_take(x, &before);
     bool fresh, member = m->copies[record] > 0;
-    uint64_t stored = x->set.stored;
+    uint64_t stored = set_stored(&x->set);
     bool cancels = pending_copies(x, world_digests(w, record)) > 0;
     tamis_key keys[TAMIS_ATTRIBUTES_MAX];
     char text[TAMIS_ATTRIBUTES_MAX][16];
@@ -332,17 +335,17 @@ static bool step_add(struct world *w, struct model *m, tamis_records *x, uint32_
     if (e == TAMIS_EFULL && !w->options.set.overfill)
         return CHECK(w->options.set.growth == TAMIS_FIXED ||
                      w->options.set.growth == TAMIS_DYNAMIC) &&
-               CHECK(!member) && CHECK(x->set.stored == stored);
+               CHECK(!member) && CHECK(set_stored(&x->set) == stored);
     if (!CHECK(e == TAMIS_OK) || !CHECK(!(member && fresh)))
         return false;
     seen.cancelled += cancels;
     if (!w->options.set.deletable) {
         m->copies[record] |= fresh;
-        return CHECK(x->set.stored == stored + fresh) &&
+        return CHECK(set_stored(&x->set) == stored + fresh) &&
                (!fresh || model_put(m, x, &before, record));
     }
     m->copies[record]++;
-    return CHECK(x->set.stored == stored + !cancels) &&
+    return CHECK(set_stored(&x->set) == stored + !cancels) &&
            (cancels || model_put(m, x, &before, record));
 }
 
@@ -436,8 +439,8 @@ static bool remove_all(struct world *w, struct model *m, tamis_records *x, uint6
             return false;
     }
     const struct layers *layers = set_layers(&x->set);
-    bool clean =
-        layers_count(layers) == 1 && x->set.stored == 0 && x->set.more->removals.total == 0;
+    bool clean = layers_count(layers) == 1 && set_stored(&x->set) == 0 &&
+                 x->set.stack->more->removals.total == 0;
     for (uint32_t j = 0; j < layers->l[0]->parts && clean; j++) {
         const struct part *part = &layers->l[0]->part[j];
         clean = part->vector ? part->vector->ones == 0 && part->vector->counters.used == 0
@@ -511,7 +514,7 @@ TEST(plain_indexes_do_as_the_model)
 static bool same_loads(const tamis_records *x, const tamis_records *y)
 {
     const struct layers *a = set_layers(&x->set), *b = set_layers(&y->set);
-    bool same = layers_count(a) == layers_count(b) && x->set.stored == y->set.stored;
+    bool same = layers_count(a) == layers_count(b) && set_stored(&x->set) == set_stored(&y->set);
     for (uint32_t i = 0; same && i < layers_count(a); i++) {
         const struct layer *l = a->l[i], *k = b->l[i];
         same = l->load == k->load && l->count == k->count && l->capacity == k->capacity &&
@@ -589,7 +592,8 @@ static bool unions(uint64_t seed, bool deletable)
             m.copies[r]++, mine[r]++;
         }
     }
-    seen.pending += (y->set.more->removals.total > 0) + (x->set.more->removals.total > 0);
+    seen.pending +=
+        (y->set.stack->more->removals.total > 0) + (x->set.stack->more->removals.total > 0);
     CHECK(tamis_records_clone(&before, x) == TAMIS_OK);
     unsigned flags = rng_next(&rng) % 2 ? TAMIS_MERGE_RESTATE : 0;
     flags |= rng_next(&rng) % 4 == 0 ? TAMIS_MERGE_CONCAT : 0;
@@ -705,17 +709,17 @@ static bool faults(uint64_t seed, bool deletable)
     for (uint32_t i = 0; i < 40 && good; i++) {
         uint32_t r = (uint32_t)(rng_next(&rng) % w.n);
         bool removes = copies[r] && deletable && rng_next(&rng) % 2;
-        uint64_t stored = x->set.stored;
+        uint64_t stored = set_stored(&x->set);
         good = until_it_works(&w, &fault, x, other, removes ? OP_REMOVE : OP_ADD, r);
         if (removes)
             copies[r]--;
         else
-            copies[r] += !deletable || x->set.stored > stored;
+            copies[r] += !deletable || set_stored(&x->set) > stored;
     }
     good = good && until_it_works(&w, &fault, x, other, OP_CLONE, 0) &&
            until_it_works(&w, &fault, x, other, OP_MERGE, 0);
     fault_arm(&fault, 1, true); /* clearing cannot fail */
-    good = good && CHECK(tamis_records_clear(x) == TAMIS_OK) && CHECK(x->set.stored == 0);
+    good = good && CHECK(tamis_records_clear(x) == TAMIS_OK) && CHECK(set_stored(&x->set) == 0);
     fault_arm(&fault, 0, false);
     tamis_records_free(x);
     tamis_records_free(other);

@@ -372,7 +372,7 @@ TEST(changed_bits_are_counted_as_they_change)
                 count_changes(w.filter, then, &set, &cleared);
                 const struct lines *x = set_lines(&w.filter->set), *y = set_lines(&then->set);
                 if (x) { /* adds and removals are counted, at the bits of a slot each */
-                    set += (x->added - (y ? y->added : 0)) * x->width;
+                    set += (lines_added(x) - (y ? lines_added(y) : 0)) * x->width;
                     cleared += (x->removed - (y ? y->removed : 0)) * x->width;
                 }
                 CHECK_MSG(now.set == set && now.cleared == cleared,
@@ -770,7 +770,7 @@ TEST(with_the_key_only_sealed_messages_are_taken)
     tamis_taken taken;
     if (!CHECK(world_begin(&w, 15, 1, 0)))
         return;
-    memcpy(key, w.filter->set.family.secrets->key, sizeof key);
+    memcpy(key, set_family(&w.filter->set)->secrets->key, sizeof key);
     world_end(&w);
     tamis_follower_options options = {.key = key, .clock = world_clock, .clock_context = &w};
     if (!beating_world(&w, &options, true))

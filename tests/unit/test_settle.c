@@ -32,7 +32,7 @@ static tamis_filter *make_tiny(tamis_growth growth, tamis_layout layout, bool un
    than they allow together. Their sum is what the filter says. */
 static bool all_must_wait(const tamis_filter *f)
 {
-    const struct removals *r = &f->set.more->removals;
+    const struct removals *r = &f->set.stack->more->removals;
     uint64_t total = 0;
     bool good = true;
     for (uint32_t i = 0; i < r->room; i++) {
@@ -206,9 +206,10 @@ TEST(pending_removals_cannot_be_crowded)
     for (unsigned run = 0; run < 4; run++) {
         struct set *s = NULL; /* without layers: candidates need not be there */
         tamis_digest key[WIDTH];
-        if (!CHECK(set_make(&s, &mem_system, &settings, NULL, TAMIS_XXH3, NULL, 4) == TAMIS_OK))
+        if (!CHECK(set_make(&s, &mem_system, &settings, NULL,
+                            (struct family_key){TAMIS_XXH3, NULL, true}, 4) == TAMIS_OK))
             return;
-        struct removals *r = &s->more->removals;
+        struct removals *r = &s->stack->more->removals;
         r->width = run % 2 ? WIDTH : 1;
         while (r->used < N) {
             for (uint32_t i = 0; i < r->width; i++)

@@ -3,7 +3,7 @@
 
 #include "fault.h"
 #include "harness.h"
-#include "tamis.h"
+#include "set/set.h"
 
 static void key_of(uint64_t i, char out[24], size_t *len)
 {
@@ -314,6 +314,75 @@ TEST(options_are_checked)
     tamis_options spread = {.growth = TAMIS_SMOOTH, .layout = TAMIS_SPREAD};
     CHECK(tamis_filter_new(&f, &low, NULL) == TAMIS_EARG);
     CHECK(tamis_filter_new(&f, &spread, NULL) == TAMIS_EARG);
+}
+
+/* ---- small sets, and what sets share --------------------------------------------------------- */
+
+TEST(small_sets_take_little)
+{
+    struct fault fault;
+    fault_init(&fault);
+    uint8_t key[TAMIS_KEY_LEN] = {1}; /* one family, as a server has */
+    tamis_options o = {.key = key, .allocator = &fault.allocator};
+    tamis_filter *f, *other;
+    tamis_filter_facts facts;
+    CHECK(tamis_filter_new(&other, &o, NULL) == TAMIS_OK);
+    size_t before = fault.bytes;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    for (uint64_t n = 0; n < 20000; n++) {
+        CHECK(add(f, n, NULL) == TAMIS_OK);
+        tamis_filter_brief(f, &facts);
+        CHECK_MSG(facts.bytes == fault.bytes - before, "%g of %g bytes", (double)facts.bytes,
+                  (double)(fault.bytes - before));
+        double bits = 8 * (double)facts.bytes / (double)(n + 1);
+        CHECK_MSG(n >= 10 || facts.bytes <= 256, "%g bytes for ten keys", (double)facts.bytes);
+        CHECK_MSG(n < 999 || bits <= 31, "%g bits per key at %g", bits, (double)(n + 1));
+    }
+    tamis_filter_free(other);
+    tamis_filter_free(f);
+    CHECK(fault_clean(&fault));
+}
+
+/* One that was restated has its own terms, and those of a set beside it stay. */
+TEST(terms_are_shared_until_they_change)
+{
+    struct fault fault;
+    fault_init(&fault);
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    tamis_options o = {.capacity = 600, .key = key, .allocator = &fault.allocator};
+    tamis_filter *f[3], *copy, *kind[100];
+    tamis_filter_facts facts;
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(tamis_filter_new(&f[i], &o, NULL) == TAMIS_OK);
+        fill(f[i], 1000 * i, 1000 * i + 900);
+    }
+    CHECK(tamis_filter_clone(&copy, f[0]) == TAMIS_OK);
+    CHECK(set_terms(&f[0]->set) == set_terms(&f[1]->set) &&
+          set_terms(&copy->set) == set_terms(&f[1]->set));
+    for (unsigned i = 1; i < 3; i++)
+        CHECK(tamis_filter_merge(f[0], f[i], TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
+    tamis_filter_brief(f[0], &facts);
+    CHECK(facts.fpp > 0.01 && set_terms(&f[0]->set) != set_terms(&f[1]->set));
+    tamis_filter_brief(f[1], &facts);
+    CHECK(facts.fpp == 0.01);
+    check_all(f[0], 0, 900);
+    check_all(f[0], 2000, 2900);
+    for (unsigned i = 0; i < 100;
+         i++) { /* more kinds than are shared: the last ones have their own */
+        o.capacity = 10 + i;
+        size_t before = fault.bytes;
+        CHECK(tamis_filter_new(&kind[i], &o, NULL) == TAMIS_OK);
+        tamis_filter_brief(kind[i], &facts);
+        bool own = set_terms(&kind[i]->set)->holders == 0;
+        CHECK(i < 60 ? !own : i < 64 || own);
+        CHECK(facts.bytes == fault.bytes - before - (own ? 0 : sizeof(struct terms)));
+    }
+    for (unsigned i = 0; i < 100; i++)
+        tamis_filter_free(kind[i]);
+    for (unsigned i = 0; i < 3; i++)
+        tamis_filter_free(f[i]);
+    tamis_filter_free(copy);
+    CHECK(fault_clean(&fault));
 }
 
 HARNESS_MAIN
