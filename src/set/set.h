@@ -11,8 +11,8 @@
  * combinations and whole records keep the rate over all layers.
  *
  * set_options.c and record_form.c settle the options, growth.c decides the next layer and layer_parts.c shapes
- * it, set.c keeps the layers, filter_add.c and records_add.c fill them, set_remove.c remembers what cannot be
- * settled yet, set_merge.c and filter_algebra.c work on whole sets.
+ * it, set_layers.c keeps the list, filter_add.c and records_add.c fill the layers, set_remove.c remembers what
+ * cannot be settled yet, set_merge.c and filter_algebra.c work on whole sets.
  */
 #ifndef TAMIS_SET_H
 #define TAMIS_SET_H
@@ -203,7 +203,7 @@ void terms_settle(struct set *s);
 uint64_t
 terms_bytes(const struct terms *terms); /* of the one set that has them; of shared ones none */
 
-/* ---- set.c: layers ---- */
+/* ---- set_layers.c ---- */
 ALWAYS_INLINE struct layers *set_layers(const struct set *s)
 {
     return atomic_load_explicit(&s->stack->layers, memory_order_acquire);
@@ -274,6 +274,9 @@ ALWAYS_INLINE uint64_t layer_load(const struct set *s, const struct layer *layer
     return v->deletable ? min_u64(layer->load, layer->count) : layer->load;
 }
 
+/* An empty list; NULL if there is no memory. */
+struct layers *layers_new(const tamis_allocator *a, uint32_t room);
+void layers_free(struct layers *layers, const tamis_allocator *a); /* and those retired */
 struct layer *layer_new(const tamis_allocator *a, uint32_t parts);
 void layer_free(struct layer *layer, const tamis_allocator *a);
 /* For the set `to`, as it is or folded to half; NULL if there is no memory. */
@@ -296,7 +299,7 @@ void set_reclaim(struct set *s, bool alone);
 /* After the layers changed: sets `quick` and `into`, and forgets what else was known of them. */
 void set_quick(struct set *s);
 
-/* ---- set.c: the whole ---- */
+/* ---- set.c ---- */
 /* The clock of flexible and window sets, 0 for others. If it was set back, by less or by more, the layers
    are dated back with it and keep their ages: time stands still for a moment. Otherwise keys
    added now would count as older than those before, or nothing would expire until the clock is
