@@ -1,37 +1,39 @@
 /*
- * The bytes of one line: slots of 12, 16, 20 or 24 bits and a bound, 64 bytes in all.
+ * The layout of one line: 64 bytes that hold slots of 12, 16, 20 or 24 bits, and a bound.
  *
- *     width   slots   low parts            high parts               bound
+ *     width   slots   low bits of slots    high bits of slots       bound
  *        12      41   bytes 0..40          nibbles of bytes 41..61  u16 at 62
  *        16      31   u16 at 2, 4 .. 62    none                     u16 at 0
  *        20      24   u16 at 0, 2 .. 46    nibbles of bytes 48..59  u32 at 60
  *        24      20   u16 at 0, 2 .. 38    bytes 40..59             u32 at 60
  *
- * The first half of the slots have the low nibbles, the others the high ones. Used slots come first.
- * A kernel compares low parts, all at once, and the few that match are looked at whole; `BARE` says that
- * some slot has a low part of zero, which a kernel takes for a free one.
+ * The first half of the slots use the low nibbles, the second half the high ones. Free slots are 0 and follow
+ * the used ones. A kernel compares the low bits of all slots at once, and then the few matching slots as a whole.
+ * It takes a slot whose low bits are 0 for free: the flag LINE_BARE says that the line has such a slot in use.
  *
- * A line that overflows keeps the slots with the least order, where the order of a slot is its bits
- * above the mark. The others are in the stash of its part, and no query below the bound finds
- * something there. The bound is stored inverted, so that a line of zeros is an empty one.
+ * A line that overflows keeps its smallest slots, compared by their bits above the mark (slot_order). The others
+ * are in the stash of the part, and only queries at or above the bound need to look there. The bound is stored
+ * inverted, so that a line of zeros is an empty line.
  *
- * Beside readers a slot that moves to the stash is put there first, then the bound falls, and then the
- * slot is overwritten. Readers look at the slots, then at the bound, then into the stash.
+ * While others read, a slot that moves to the stash is first written there, then the bound is lowered, then the
+ * slot is overwritten. Readers read the slots, then the bound, then the stash.
  */
 #ifndef TAMIS_LINE_H
 #define TAMIS_LINE_H
 
 #include "base/base.h"
 
-#define LINE_BARE UINT32_C(0x80000000) /* in the bound as read; of width 12 and 16 it is bit 15 */
+#define LINE_BARE \
+    UINT32_C(0x80000000) /* in the result of line_bound(); in a bound of 16 bits it is
+                                          stored as bit 15 */
 
 ALWAYS_INLINE unsigned line_slots(unsigned width)
 {
     return width == 16 ? 31 : width == 20 ? 24 : width == 24 ? 20 : 41;
 }
 
-/* The mean number of entries in a line at which a part grows: 1.4 to 2.3 % of them are in the stash
-   then, and half of that on average. */
+/* The mean number of entries per line at which a part grows. At that load 1.4 to 2.3 % of the entries
+   are in the stash; on average it is half of that. */
 ALWAYS_INLINE unsigned line_load(unsigned width)
 {
     return width == 16 ? 26 : width == 20 ? 20 : width == 24 ? 16 : 35;
@@ -92,19 +94,19 @@ ALWAYS_INLINE void slot_put(uint8_t *line, unsigned width, unsigned i, uint32_t 
         store16(line + (width == 16 ? 2 : 0) + 2 * i, value);
 }
 
-/* Does a slot that is in use match a query? Both have `width` bits. */
+/* Does a used slot match a query? Both have `width` bits. */
 ALWAYS_INLINE bool slot_matches(uint32_t slot, uint32_t q)
 {
     return ((slot ^ q) & (slot ^ -slot)) == 0;
 }
 
-/* What lines that overflow are sorted by. */
+/* A line that overflows keeps the slots with the smallest order. */
 ALWAYS_INLINE uint32_t slot_order(uint32_t slot)
 {
     return slot & (slot - 1);
 }
 
-/* The bound, and LINE_BARE. */
+/* The bound, with LINE_BARE. */
 ALWAYS_INLINE uint32_t line_bound(const uint8_t *line, unsigned width)
 {
     uint32_t raw;

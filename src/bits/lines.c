@@ -1,4 +1,4 @@
-/* Lines of fingerprints: adding, removing, asking. See lines.h; lines_rebuild.c has the moves to other sizes. */
+/* Fingerprint lines: add, remove, look up. See lines.h; lines_rebuild.c changes the sizes of parts. */
 #include "lines.h"
 
 #include "kernel.h"
@@ -12,8 +12,8 @@ static void stash_dispose(struct retired *retired, const tamis_allocator *a)
     stash_free(PART_OF(retired, struct stash, retired), a);
 }
 
-/* The places of a stash for so many entries. When a part grows its stash has 0.45 entries per line, whatever the
-   width: a large part comes to that in steps of sqrt 2. Every step puts all entries anew. */
+/* The room of a stash for so many entries. When a part grows, its stash has 0.45 entries per line, whatever the
+   width; a large part approaches this in steps of sqrt 2. Each step copies all entries. */
 static uint64_t stash_room(const struct body *b, uint64_t before, uint64_t used)
 {
     uint64_t last = (uint64_t)b->lines * 3 / 4;
@@ -27,8 +27,8 @@ static uint64_t stash_room(const struct body *b, uint64_t before, uint64_t used)
     return used * 2 + 8;
 }
 
-/* Room for `more` entries in the stash. The old one may have readers. An empty one counts as none, whatever room
-   it has: bytes have only what is in use, and equal sets stay equal when one of them was loaded. */
+/* Makes room for `more` entries in the stash. Others may be reading the old one. An empty stash counts as none,
+   whatever its room: only used stashes are saved, and sets must stay equal when one of them is loaded. */
 static tamis_error stash_reserve(const struct target *t, uint64_t more)
 {
     struct lines *l = t->lines;
@@ -47,11 +47,11 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
         stash_free(larger, l->allocator);
         return TAMIS_ELIMIT;
     }
-    if (!t->used) /* what is being filled is counted when it is whole */
+    if (!t->used) /* a new body is counted when it is complete */
         l->bytes += grows;
     atomic_store_explicit(&b->stash, larger, memory_order_release);
     stash_sums_drop(b, l->allocator);
-    if (t->used) { /* nobody has seen it */
+    if (t->used) { /* no reader has seen it */
         stash_free(old, l->allocator);
     } else if (old) {
         retire(&l->retired, &old->retired, stash_dispose);
@@ -60,7 +60,8 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     return TAMIS_OK;
 }
 
-/* A slot to the stash; the bound of its line falls with it. False if the stash cannot count so many. */
+/* Puts a slot into the stash and lowers the bound of its line. False if the stash cannot count so many copies.
+   */
 static bool to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copies)
 {
     uint8_t *at = body_line(b, line);
@@ -74,7 +75,7 @@ static bool to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copi
     return added != STASH_FULL;
 }
 
-/* Copies of a slot that the stash can still count. */
+/* The number of copies of a slot that the stash can still count. */
 static uint64_t stash_left(const struct body *b, uint64_t line, uint32_t slot)
 {
     const struct stash *stash = atomic_load(&b->stash);
@@ -82,7 +83,7 @@ static uint64_t stash_left(const struct body *b, uint64_t line, uint32_t slot)
     return STASH_COPIES - (stash && at < stash->room ? stash_copies(stash->entry[at]) : 0);
 }
 
-/* A line without room: the slot with the greatest order, `last`, goes to the stash. */
+/* In a full line, the slot with the greatest order, `last`, moves to the stash. */
 static void overflow(struct body *b, uint64_t line, uint32_t slot, unsigned last)
 {
     uint8_t *at = body_line(b, line);
@@ -98,14 +99,14 @@ bool line_overflow(struct body *b, uint64_t line, uint32_t slot, unsigned last)
 {
     const struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
     if (!stash_fits(stash, 1) || stash->used == 0 || stash_crowded(stash, line, 1))
-        return false; /* an empty one counts as none: see stash_reserve() */
+        return false; /* an empty stash counts as none: see stash_reserve() */
     overflow(b, line, slot, last);
     b->keys++;
     b->mass++;
     return true;
 }
 
-/* One copy of a slot into a line; the stash has room for one more. `used`: how many slots are. */
+/* Puts one copy of a slot into a line with `used` slots in use; the stash has room for one more. */
 ALWAYS_INLINE void put_slot(struct body *b, uint64_t line, uint32_t slot, unsigned used)
 {
     uint8_t *at = body_line(b, line);
@@ -143,7 +144,7 @@ bool slot_present(const struct body *b, uint64_t line, uint32_t slot)
            stash_find(stash, line, slot) < stash->room;
 }
 
-/* Copies past the first go to the stash, so that no line is full of one key. */
+/* Copies after the first go to the stash, so that one key does not fill a line. */
 static void target_put(const struct target *t, uint64_t line, uint32_t slot, uint64_t copies,
                        bool fresh)
 {
@@ -157,7 +158,7 @@ static void target_put(const struct target *t, uint64_t line, uint32_t slot, uin
         to_stash(t->body, line, slot, copies - fresh);
 }
 
-/* Copies of an entry that can be counted in the lines of a span and their stash. */
+/* The number of copies of an entry that the stash can still count for all lines of a span. */
 static uint64_t span_left(const struct body *b, struct span span, uint32_t slot)
 {
     uint64_t left = STASH_COPIES;
@@ -201,7 +202,7 @@ static tamis_error take_slowly(const struct target *t, uint64_t place, unsigned 
     return TAMIS_OK;
 }
 
-/* An entry in one line that is not there so far, and not coarse: nearly all are. */
+/* Puts an entry that is not coarse, not present and in a single line: nearly all are. */
 ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned known)
 {
     struct body *b = t->body;
@@ -216,7 +217,7 @@ ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned
     if (UNLIKELY(!t->fresh && slot_present(b, line, slot)))
         return false;
     if (UNLIKELY(full) &&
-        (stash_reserve(t, 2) != TAMIS_OK || /* as many as take_slowly() asks for */
+        (stash_reserve(t, 2) != TAMIS_OK || /* as many as take_slowly() reserves */
          stash_crowded(atomic_load(&b->stash), line, 1)))
         return false;
     put_slot(b, line, slot, used);
@@ -259,12 +260,12 @@ static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t
 {
     const struct lines_root *root = lines_root_of(l);
     struct target t = {
-        .lines = l, .fresh = fresh, .body = body_at(root, place_number(root, place))};
+        .lines = l, .fresh = fresh, .body = body_at(root, shelf_position(root, place))};
     tamis_error e = TAMIS_OK;
     if (UNLIKELY(t.body->used >= body_room(t.body))) {
         e = part_grow(l, place);
         root = lines_root_of(l);
-        t.body = body_at(root, place_number(root, place));
+        t.body = body_at(root, shelf_position(root, place));
     }
     if (e == TAMIS_OK)
         e = lines_take(&t, place, known, copies);
@@ -302,7 +303,7 @@ tamis_error lines_unite(struct lines *l, const struct lines *from)
 
 /* ---- removal --------------------------------------------------------------------------------- */
 
-/* The slot with the fewest unknown bits that matches, of a line and what the stash has of it; 0: none. */
+/* The matching slot with the fewest unknown bits, in a line or in the stash for it; 0 if there is none. */
 static uint32_t best_slot(const struct body *b, uint64_t line, uint32_t q)
 {
     const uint8_t *at = body_line(b, line);
@@ -327,7 +328,7 @@ static uint32_t best_slot(const struct body *b, uint64_t line, uint32_t q)
     return best;
 }
 
-/* The bound of a line as the stash has it now. */
+/* Sets the bound of a line according to the stash. */
 static void renew_bound(struct body *b, uint64_t line)
 {
     uint8_t *at = body_line(b, line);
@@ -339,7 +340,7 @@ static void renew_bound(struct body *b, uint64_t line)
     line_changed(b, line);
 }
 
-/* Not one that the line has: a slot that a line had twice would count twice in the mass of the next body. */
+/* Does not put back a slot that the line has already: it would count twice in the mass of the next body. */
 void line_refill(struct body *b, uint64_t line, unsigned at)
 {
     struct stash *stash = atomic_load(&b->stash);
@@ -351,13 +352,13 @@ void line_refill(struct body *b, uint64_t line, unsigned at)
     renew_bound(b, line);
 }
 
-/* One copy of a slot out of a line or its part of the stash. */
+/* Removes one copy of a slot from a line or from the stash for it. */
 static void take_slot(struct body *b, uint64_t line, uint32_t slot)
 {
     uint8_t *at = body_line(b, line);
     struct stash *stash = atomic_load(&b->stash);
     uint32_t bound = line_bound(at, b->width) & ~LINE_BARE, none = slot_ones(b->width);
-    /* The greatest slot of all leaves the bound where it is. */
+    /* The greatest slot of all does not lower the bound when it is stashed. */
     bool stashed = stash && (bound != none || (slot_order(slot) | 1) == none);
     uint32_t i = stashed ? stash_find(stash, line, slot) : 0;
     if (stashed && i < stash->room) {
@@ -378,7 +379,7 @@ static void take_slot(struct body *b, uint64_t line, uint32_t slot)
         line_refill(b, line, used - 1);
 }
 
-/* One copy of an entry; true if it was the last. */
+/* Removes one copy of an entry; true if it was the last. */
 static bool take_key(struct body *b, uint64_t key)
 {
     struct span span = span_of(b, key);
@@ -388,7 +389,7 @@ static bool take_key(struct body *b, uint64_t key)
     return !slot_present(b, span.first, slot);
 }
 
-/* Takes away the entry that knows most of w; 0 if there is none. */
+/* Removes the entry that matches w with the most known bits and returns it; 0 if there is none. */
 static uint64_t body_take(struct body *b, uint64_t w)
 {
     uint64_t line = line_of(b, w), key;
@@ -398,7 +399,7 @@ static uint64_t body_take(struct body *b, uint64_t w)
     bool coarse = is_coarse(b->width, (unsigned)__builtin_ctz(slot));
     if (coarse) {
         i = b->rare ? apart_match(&b->rare->coarse, w) : NOWHERE;
-        if (i == NOWHERE) /* bytes from elsewhere may have said so */
+        if (i == NOWHERE) /* only if the bytes of a file are inconsistent */
             return 0;
         key = b->rare->coarse.entry[i].key;
         if (apart_take(&b->rare->coarse, i)) {
@@ -420,7 +421,7 @@ static uint64_t body_take(struct body *b, uint64_t w)
 bool lines_keep(const struct lines *l, tamis_digest digest)
 {
     const struct lines_root *root = lines_root_of(l);
-    const struct body *b = body_at(root, place_number(root, digest.a));
+    const struct body *b = body_at(root, shelf_position(root, digest.a));
     if (LIKELY(!b->rare || b->rare->coarse.n == 0))
         return true;
     uint64_t w = digest.a << b->depth >> b->shift;
@@ -439,11 +440,11 @@ static uint64_t apart_count(const struct apart_list *list, uint64_t w)
     return copies;
 }
 
-/* Slots of coarse entries are copies: the list counts. */
+/* Slots of coarse entries are derived: only the list counts them. */
 uint64_t lines_count(const struct lines *l, tamis_digest digest)
 {
     const struct lines_root *root = lines_root_of(l);
-    const struct body *b = body_at(root, place_number(root, digest.a));
+    const struct body *b = body_at(root, shelf_position(root, digest.a));
     const struct stash *stash = atomic_load(&b->stash);
     uint64_t w = digest.a << b->depth >> b->shift, line = line_of(b, w), copies = 0;
     uint32_t q = ((uint32_t)w << 1 | 1) & slot_ones(b->width);
@@ -468,12 +469,12 @@ uint64_t lines_count(const struct lines *l, tamis_digest digest)
 bool lines_take_slowly(struct lines *l, tamis_digest digest)
 {
     const struct lines_root *root = lines_root_of(l);
-    struct body *b = body_at(root, place_number(root, digest.a));
+    struct body *b = body_at(root, shelf_position(root, digest.a));
     if (body_take(b, digest.a << b->depth >> b->shift) == 0)
         return false;
     b->keys--;
     if (UNLIKELY(b->used * 2 < body_room(b)))
-        part_shrink(l, digest.a); /* without memory it stays as large as it was */
+        part_shrink(l, digest.a); /* if there is no memory, the part keeps its size */
     lines_reclaim(l, true);
     return true;
 }
@@ -499,7 +500,7 @@ void lines_prefetch(const struct lines *l, const tamis_digest *digests, size_t n
 {
     const struct lines_root *root = lines_root_of(l);
     for (size_t i = 0; i < n; i++) {
-        const struct body *b = body_at(root, place_number(root, digests[i].a));
+        const struct body *b = body_at(root, shelf_position(root, digests[i].a));
         fetch(body_line(b, line_of(b, digests[i].a << b->depth >> b->shift)));
     }
 }
@@ -508,14 +509,14 @@ double lines_rate(const struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
     double sum = 0;
-    for (uint32_t i = 0; i < root_places(root); i++)
+    for (uint32_t i = 0; i < root_positions(root); i++)
         sum += mass_share(body_at(root, i), body_at(root, i)->mass);
-    return sum / root_places(root);
+    return sum / root_positions(root);
 }
 
 /* ---- equality -------------------------------------------------------------------------------- */
 
-/* A sum over all entries, in which their order does not matter. */
+/* A sum over all entries that does not depend on their order. */
 struct digest_sum {
     uint64_t a, b;
 };

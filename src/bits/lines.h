@@ -1,34 +1,36 @@
 /*
- * A multiset of fingerprints that grows and shrinks without being sized in advance: what `smooth` filters
- * are made of. Keys arrive one by one or in batches, sets have from ten to 10^9 of them, lookups are
- * most of the work and most keys asked for are absent: a lookup is one line of 64 bytes.
+ * Fingerprint lines, of which `smooth` filters are made: a multiset of fingerprints that grows and shrinks
+ * without being sized in advance. Keys arrive one by one or in batches, a set has from ten to 10^9 of them, and
+ * most of the work is lookups of absent keys. A lookup reads one line, which is one cache line of 64 bytes.
  *
- * Word a of a key's digest, read as a fraction, is the key's place. Its top bits choose one of 1 to 256
- * parts; a part has M lines, and with b = width - 1 + floor(log2 M) and w the next b bits of the place
+ * Word a of a key's digest, read as a binary fraction, is the key's place. Its top bits (none, 4 or 8, the depth)
+ * choose one of 1 to 256 parts. A part has M lines, and a line has slots of `width` bits, one for each fingerprint.
+ * With b = width - 1 + floor(log2 M) and w the next b bits of the place, a key is stored in
  *
  *     line = w * M >> b        slot = the low `width` bits of 2 w + 1
  *
- * A line spans at most 2^(width-1) values of w, so line and slot together know all of w, for any M: a
- * part grows by a fifth at a time, and each part has its own moments for that. When floor(log2 M)
- * rises, w has one bit more, which older entries do not know: an entry with u unknown bits is
- * (2 (w >> u) + 1) << u. The lowest one in a slot marks where knowledge ends, and an entry matches every
- * key that begins as it does. So an entry stands for 2^(u-b) of all keys whatever the size becomes:
- * the rate of a part is the sum of these over entries that differ, it is known exactly, and before it
- * would pass the stated one a part takes wider slots.
+ * A line covers at most 2^(width-1) values of w, so line and slot together determine w, for any M. Therefore a
+ * part can grow by a fifth at a time, and each part grows at its own time.
  *
- * Entries are counted, not shared: each add is an entry, and a removal takes away one that matches, the
- * one that knows most. What is left is then a prefix of the other keys too, so no member is denied.
+ * When floor(log2 M) rises, w has one more bit, which is unknown for the entries stored before. An entry with u
+ * unknown bits is (2 (w >> u) + 1) << u: its lowest one bit, the mark, separates known from unknown bits, and it
+ * matches every key that begins with the known ones. This is a share of 2^(u-b) of the keys of the part, whatever
+ * size the part grows to. The sum of these shares over the distinct entries is the false-positive rate of the part,
+ * exactly; before it would exceed the stated rate, the part is rebuilt with wider slots.
  *
- *     struct lines --> body of the one part: header | line 0 | line 1 | ... | line M-1
- *                      or a shelf of 256     stash: what lines have no room for
+ * Every add stores an entry, also of a key that is present. A removal deletes one matching entry, the one with the
+ * most known bits; the entries left are prefixes of the keys that remain, so no member is ever denied.
+ *
+ *     struct lines --> body of the only part:  header | line 0 | line 1 | ... | line M-1
+ *                      or a shelf of 256       stash: the entries for which their line had no room
  *                      pointers to bodies
  *
- * Readers go beside one writer that adds: bodies, stashes and shelves are replaced whole, and what
- * readers may hold is freed when they are out (os/readers.h). See line.h for the bytes of a line and for
- * the order in which they are written and read.
+ * Any number of readers may run beside one writer that adds: bodies, stashes and shelves are replaced as a whole,
+ * and the old ones are freed when no reader can hold them (os/readers.h). See line.h for the bytes of a line and
+ * for the order in which they are written and read.
  *
- * Rejected: quotient filters (two misses where runs are long, and a stop to double the table), cuckoo
- * filters (two lines a lookup, and no way to grow), stacks of Bloom vectors (4 to 5 times slower to ask
+ * Rejected: quotient filters (two cache misses where runs are long, and a pause to double the table), cuckoo
+ * filters (two lines per lookup, and no way to grow), stacks of Bloom vectors (lookups take 4 to 5 times as long,
  * and 40 to 130 bits per key at most sizes).
  */
 #ifndef TAMIS_LINES_H
@@ -43,19 +45,19 @@
 #include "page_sums.h"
 
 #define LINE_BYTES 64
-#define DEPTH_STEP 4 /* a part is split into 16 */
-#define DEPTH_LAST 8 /* there are at most 256 */
-#define PLACES     (1u << DEPTH_LAST)
+#define DEPTH_STEP 4 /* a part is split into 2^4 */
+#define DEPTH_LAST 8 /* and this happens at most twice */
+#define SHELF_LEN  (1u << DEPTH_LAST)
 #define WIDTH_LAST 24
 
-/* What lines have no room for: see lines_stash.h. */
+/* The entries for which their line had no room: see lines_stash.h. */
 struct stash {
     struct retired retired;
     uint32_t room, used;
-    uint64_t *entry; /* behind it, or in a mapped file */
+    uint64_t *entry; /* follows the struct, or is in a mapped file */
 };
 
-/* Entries kept apart, each as w << 1 | 1 << u, in order. */
+/* Entries outside of lines, each as w << 1 | 1 << u, sorted. */
 struct apart {
     uint64_t key, copies;
 };
@@ -65,69 +67,68 @@ struct apart_list {
     uint32_t n, room;
 };
 
-/* What few parts have. */
+/* What only a few parts need. */
 struct rare {
-    struct apart_list
-        coarse; /* entries with so many unknown bits that slots do not tell them apart; what lines
-                                 have of them is derived */
-    struct apart_list excess; /* copies of entries past those that a stash counts */
-    /* Checksums of the pages of its lines and of its stash, once anyone needed them. They are not in the
-       bytes of a set, as those of vectors are not. */
+    /* Entries with so many unknown bits that a slot does not identify them (is_coarse). Their slots in lines are
+       derived from this list. */
+    struct apart_list coarse;
+    struct apart_list excess; /* copies beyond those that the stash can count */
+    /* Checksums of the pages of its lines and of its stash, from the first time they are needed. Like those of
+       vectors, they are not included in the bytes of a set. */
     struct kept_sums *line_sums, *stash_sums;
 };
 
-/* What the root of a set points at. */
+/* The start of what the root of a set points to: a body or a shelf. */
 struct lines_root {
-    uint32_t lines; /* 0: a shelf, else a body of so many */
+    uint32_t lines; /* of a body; 0: this is a shelf */
 };
 
-/* One part: a header of one line, and the lines behind it. */
+/* One part: a header of LINE_BYTES, followed by the lines. */
 struct body {
     uint32_t lines; /* M */
     uint8_t shift;  /* 64 - b */
     uint8_t depth;  /* bits of the place that chose the part */
     uint8_t width;
-    uint8_t
-        behind; /* the header begins so many bytes behind the memory it is in: see lines_body.c */
+    /* Offset of the header in its block of memory: see lines_body.c. */
+    uint8_t behind;
     const uint8_t *line;
-    struct arena *arena;         /* that it is from; NULL: from the allocator */
+    struct arena *arena;         /* where it was allocated; NULL: the allocator */
     struct stash *_Atomic stash; /* NULL: no line has overflowed */
-    uint64_t used;               /* slots and places in the stash */
+    uint64_t used;               /* slots in use, with those in the stash */
     union {
-        struct { /* for the writer */
+        struct { /* of the writer */
             uint64_t keys;
-            uint64_t mass; /* the sum of 2^u over all entries that differ: 2^b of it is every key */
+            uint64_t mass; /* the sum of 2^u over the distinct entries; 2^b would match every key */
             struct rare *rare;
         };
-        struct retired retired; /* when it was replaced */
+        struct retired retired; /* after the body was replaced */
     };
 };
 _Static_assert(sizeof(struct body) == LINE_BYTES, "the lines behind it are on lines too");
 
-/* The parts by the top 8 bits of a place; a part of less depth stands in many places. A part of another size takes
-   the place of the one before; for another width of all, or other depths, comes another shelf. */
+/* The parts by the top 8 bits of a place; a part of smaller depth fills several positions. A part of another size
+   replaces the old one in its positions; a new common width or other depths need a new shelf. */
 struct shelf {
-    uint32_t none;  /* 0 */
-    uint32_t width; /* of all parts; 0: they differ */
-    uint32_t parts; /* 0: it is being filled */
+    uint32_t none;  /* 0: see lines_root */
+    uint32_t width; /* of all parts; 0 if they differ */
+    uint32_t parts; /* 0 while the shelf is being filled */
     struct retired retired;
-    struct body *_Atomic body[PLACES];
+    struct body *_Atomic body[SHELF_LEN];
 };
 
-/* The parts of a moment, while keys are added: see lines_hold(). */
+/* A snapshot of the parts while keys are added: see lines_hold(). */
 struct held_parts {
-    uint32_t parts, left;      /* left: not copied so far */
-    uint8_t number[PLACES];    /* the part of each place */
-    uint8_t place[PLACES];     /* the first place of each part */
-    struct body *copy[PLACES]; /* of each part that changed since */
+    uint32_t parts, left;         /* left: parts not copied yet */
+    uint8_t number[SHELF_LEN];    /* the part at each position */
+    uint8_t first[SHELF_LEN];     /* the first position of each part */
+    struct body *copy[SHELF_LEN]; /* of each part that has changed since */
 };
 
-/* What few sets have: large ones, and those of which a moment is held. */
+/* What only some sets need: large ones, and those with a snapshot. */
 struct lines_memory {
-    struct arena small,
-        large; /* where bodies come from if the allocator is the system's; see lines_body.c */
-    uint64_t counted;        /* of theirs, and of this, in the bytes of the set */
-    struct held_parts *held; /* NULL: no moment is held */
+    struct arena small, large; /* for bodies, if the allocator is the system's: lines_body.c */
+    uint64_t counted;          /* bytes of the arenas and of this, included in those of the set */
+    struct held_parts *held;   /* NULL: no snapshot */
 };
 
 struct lines {
@@ -135,16 +136,16 @@ struct lines {
     struct lines_root *_Atomic root;
     double fpp;
     uint64_t keys;
-    uint64_t
-        removed; /* since it was made: what copies elsewhere may not know of; see lines_added() */
-    struct lines_memory *memory; /* mostly NULL */
-    uint64_t bytes;              /* of bodies, stashes and shelves, */
-    uint64_t limit;              /* and how many there may be; 0: no bound */
+    /* Keys removed since the set was created, which copies elsewhere may still have: see lines_added(). */
+    uint64_t removed;
+    struct lines_memory *memory; /* usually NULL */
+    uint64_t bytes;              /* of bodies, stashes and shelves */
+    uint64_t limit;              /* of bytes; 0: none */
     struct retired *retired;
-    uint8_t width; /* of large parts, unless their rate asks for more */
+    uint8_t width; /* of large parts, unless their rate needs more */
 };
 
-/* All that were, since it was made or loaded. */
+/* All keys that were ever in the set since it was created or loaded. */
 ALWAYS_INLINE uint64_t lines_added(const struct lines *l)
 {
     return l->keys + l->removed;
@@ -155,44 +156,44 @@ ALWAYS_INLINE struct lines_root *lines_root_of(const struct lines *l)
     return atomic_load_explicit(&l->root, memory_order_acquire);
 }
 
-/* The moment that is held, or NULL. */
+/* The snapshot, or NULL. */
 ALWAYS_INLINE struct held_parts *lines_moment(const struct lines *l)
 {
     return l->memory ? l->memory->held : NULL;
 }
 
-/* The lowest rate that lines are made for. */
+/* The lowest rate that lines support. */
 #define LINES_RATE_MIN 1e-4
 
 tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp);
-/* Bits of the slots that large parts begin with. */
+/* The slot width that large parts start with. */
 unsigned lines_width(double fpp);
 void lines_free(struct lines *l);
-/* Frees what was replaced: all of it when the caller is alone, else what no reader can hold. */
+/* Frees what was replaced: all of it if the caller has exclusive access, otherwise what no reader can hold. */
 void lines_reclaim(struct lines *l, bool alone);
-/* Empty, and small if there is memory for a small part. Needs the set to itself. */
+/* Removes all keys, and shrinks to a small part if there is memory for one. Needs exclusive access. */
 void lines_clear(struct lines *l);
 tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_allocator *a);
 
-/* One entry more, whatever is there; `fresh`: no entry matches it. ENOMEM, ESPACE at the limit, or ELIMIT where chosen
-   keys crowd a few lines (lines_stash.h), changes nothing. */
+/* Adds an entry, whether or not the key is present; `fresh`: no entry matches it. ENOMEM, ESPACE at the limit, and
+   ELIMIT where chosen keys crowd a few lines (lines_stash.h) change nothing. */
 tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh);
-/* Of a key that is found: will it be found whatever the size becomes? Not if all that matches it is the slot of a
-   coarse entry that ends elsewhere in the line: the slot matches more than the entry does, and another
-   body has other lines. For the writer. */
+/* Will a key that is found be found at every later size? Not if the only match is the slot of a coarse entry that
+   does not match the key: such a slot matches more than its entry does, and lines of another body differ. For the
+   writer. */
 bool lines_keep(const struct lines *l, tamis_digest digest);
-/* Copies of all entries that match. */
+/* The number of copies of all matching entries. */
 uint64_t lines_count(const struct lines *l, tamis_digest digest);
-/* Any number, one after the other; fresh[i] = key i was not found. `once`: those that are found, and
-   will be, are not added again. After an error, so many are done. */
+/* Any number of keys, in order; fresh[i] = key i was not found. `once`: does not add keys that are found and will
+   stay so (lines_keep). *done is the number of keys processed, also after an error. */
 tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t n, bool once,
                            uint8_t *fresh, size_t *done);
-/* Removes for each key one entry that matches it; taken[i] = there was one. Otherwise the key is not a
-   member. Needs exclusive access. If there is no memory, the lines stay larger than necessary. */
+/* Removes one matching entry for each key; taken[i] = there was one, otherwise the key is not a member. Needs
+   exclusive access. If there is no memory, the lines stay larger than necessary. */
 void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken);
-/* Every entry of `from`, as exactly as it is known there. After ENOMEM some are there. */
+/* Adds every entry of `from`, with the bits known there. After ENOMEM some have been added. */
 tamis_error lines_unite(struct lines *l, const struct lines *from);
-/* The same entries, however they are arranged. */
+/* Do both have the same entries, however they are arranged? */
 bool lines_equal(const struct lines *x, const struct lines *y);
 
 bool lines_has_one(const struct lines *l, tamis_digest digest);
@@ -200,25 +201,25 @@ bool lines_has_one(const struct lines *l, tamis_digest digest);
 void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found);
 void lines_prefetch(const struct lines *l, const tamis_digest *digests, size_t n);
 
-/* The chance that a key never added is found: exact for the entries as they are, but for those that
-   overlap, which count twice. */
+/* The probability that a key that was never added is found: exact for the present entries, except that overlapping
+   ones count twice. */
 double lines_rate(const struct lines *l);
 
-/* Calls `take` for every entry, in an order that is even over all places: its place, the number of bits of
-   it that are known (the others are zero), its copies. Ends early with the first error. */
+/* Calls `take` for every entry, spread evenly over all places: with its place, the number of its known bits (the
+   others are zero) and its copies. Stops at the first error. */
 typedef tamis_error (*entry_fn)(void *context, uint64_t place, unsigned known, uint64_t copies);
 tamis_error lines_each(const struct lines *l, entry_fn take, void *context);
 
 /* ---- kernels: lines_scalar.c, lines_avx2.c, lines_avx512.c ---- */
 
-/* The slots of all lines of a part on their way into a larger or smaller body of the same depth. */
+/* Moves the slots of all lines of a part into a larger or smaller body of the same depth. */
 struct pour {
     const struct body *from;
     struct body *to;
-    uint8_t *used;       /* slots of each line of `to` that are */
-    bool fewer;          /* bits of w, or copies: what comes may be there already */
-    uint64_t keys, mass; /* entries that went, which differ, and the sum of their 2^u */
-    /* Takes an entry that does not go into one line with room. */
+    uint8_t *used;       /* number of used slots in each line of `to` */
+    bool fewer;          /* bits of w; or copies: an entry may be present already */
+    uint64_t keys, mass; /* of the entries moved: their number, and the sum of 2^u */
+    /* Takes an entry that does not fit into a single line with room. */
     tamis_error (*rest)(void *context, uint64_t key);
     void *context;
 };
@@ -227,7 +228,7 @@ struct quick;
 
 struct lines_kernel {
     const char *name;
-    /* In the lines that lie just before `quick`; or NULL. */
+    /* Looks up in the lines that directly precede `quick`. NULL: not available. */
     bool (*has_key)(const struct quick *quick, const void *key, size_t len);
     bool (*has_one)(const struct lines_root *root, tamis_digest digest);
     /* Any number of digests. */
@@ -237,13 +238,13 @@ struct lines_kernel {
     tamis_error (*add)(struct lines *l, const tamis_digest *digests, size_t n, bool once,
                        uint8_t *fresh, size_t *done);
     void (*take)(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken);
-    /* Slots of a line that match q, as bits. */
+    /* The slots of a line that match q, as a bit mask. */
     uint64_t (*match)(const uint8_t *line, unsigned width, uint32_t q);
-    /* Slots of a line that are used: they are the first ones. */
+    /* The number of used slots of a line: they come first. */
     unsigned (*used)(const uint8_t *line, unsigned width);
-    /* The slot with the greatest order of a line that is full. */
+    /* The slot with the greatest order in a full line. */
     unsigned (*greatest)(const uint8_t *line, unsigned width);
-    /* Both of width 16, `to` with as many bits or one more. NULL: there is none. */
+    /* Both bodies have width 16, and `to` as many bits b or one more. NULL: not available. */
     tamis_error (*pour)(struct pour *pour);
 };
 

@@ -8,7 +8,7 @@
 
 #define TARGET __attribute__((target("avx2,bmi,bmi2,popcnt")))
 
-/* The first lane of 16 bits is no slot. */
+/* The first lane of 16 bits is the bound, not a slot. */
 #define SLOTS_OF_LOW _mm256_set_epi32(-1, -1, -1, -1, -1, -1, -1, -65536)
 
 struct halves {
@@ -21,7 +21,7 @@ ALWAYS_INLINE TARGET struct halves line_halves(const uint8_t *line)
                            _mm256_loadu_si256((const __m256i *)(const void *)(line + 32))};
 }
 
-/* The lanes of 16 bits that are all ones, as bits. */
+/* A bit mask of the lanes of 16 bits that are all ones. */
 ALWAYS_INLINE TARGET uint32_t pack16(__m256i low, __m256i high)
 {
     __m256i both = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
@@ -57,7 +57,7 @@ ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
     return pack16(lanes_match16(v.low, wide), lanes_match16(v.high, wide));
 }
 
-/* Not zero where half of the difference is less than the mark: they differ in unknown bits only. */
+/* Not zero where half of the difference is less than the mark: the two differ in unknown bits only. */
 ALWAYS_INLINE TARGET __m256i lanes_near16(__m256i v, __m256i q)
 {
     __m256i mark = _mm256_and_si256(v, _mm256_sub_epi16(_mm256_setzero_si256(), v));
@@ -82,8 +82,8 @@ ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
     low = _mm256_and_si256(low, SLOTS_OF_LOW);
     __m256i half = _mm256_max_epu16(low, high);
     __m128i most = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    most =
-        _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1))); /* the least of the inverted */
+    /* The minimum of the inverted values. */
+    most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
     __m256i wide = _mm256_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
     return 30 - (unsigned)__builtin_clz(
                     pack16(_mm256_cmpeq_epi16(low, wide), _mm256_cmpeq_epi16(high, wide)));
@@ -115,7 +115,7 @@ ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
 
 /* ---- pouring --------------------------------------------------------------------------------- */
 
-/* The line that is being filled: its bound and slots, and room for what is written behind them. */
+/* The line being filled: its bound and slots, and room for what is written beyond them. */
 struct open_line {
     uint16_t lane[32 + 32 + 8] __attribute__((aligned(32)));
     unsigned used;
@@ -147,7 +147,7 @@ ALWAYS_INLINE TARGET void line_close(const struct pour *p, const struct open_lin
     p->used[open->border.line] = (uint8_t)open->used;
 }
 
-/* Slots that do not go into one line with room. What takes them may write to the line that is open. */
+/* For slots that do not fit into a single line with room. p->rest may write to the open line. */
 static __attribute__((noinline)) TARGET tamis_error pour_slowly(struct pour *p,
                                                                 struct open_line *open,
                                                                 const uint8_t *at, uint64_t first,
@@ -164,8 +164,8 @@ static __attribute__((noinline)) TARGET tamis_error pour_slowly(struct pour *p,
     return e;
 }
 
-/* For every set of lanes of eight: the shuffle of bytes that brings them together, in order. Lane k of the
-   result is the lane with k lanes of the set below it. */
+/* For every set of lanes out of eight: the byte shuffle that packs them, in order. Lane k of the result is the
+   lane of the set with k others below it. */
 #define BIT(m, i)   ((m) >> (i)&1)
 #define BELOW(m, i) __builtin_popcount((m) & ((1 << (i)) - 1))
 #define IS(m, i, k) (BIT(m, i) && BELOW(m, i) == (k) ? 0x0100 + (i)*0x0202 : 0)
@@ -183,8 +183,8 @@ static __attribute__((noinline)) TARGET tamis_error pour_slowly(struct pour *p,
 static const uint16_t together[256][8]
     __attribute__((aligned(64))) = {ROWS64(0), ROWS64(64), ROWS64(128), ROWS64(192)};
 
-/* Lanes of a line into the one that is open, as far as there is room; those that did not go. Behind them
-   there is anything, until it is overwritten or the line closed. */
+/* Packs lanes of a line into the open one, as far as there is room, and returns those that did not fit. Garbage
+   beyond them is overwritten later, or cleared when the line is closed. */
 ALWAYS_INLINE TARGET uint32_t pour_into(struct open_line *open, const uint8_t *at, uint32_t lanes,
                                         int more)
 {
@@ -208,8 +208,9 @@ ALWAYS_INLINE TARGET uint32_t pour_into(struct open_line *open, const uint8_t *a
     return left;
 }
 
-/* What a line holds that begins in it, and in the body that is filled its first and last place, counted from the
-   first of the line: 16 bits do. Entries with more than ten unknown bits there and here are left out. */
+/* The entries that begin in a line, with their first and last w in the new body, relative to the first of the
+   line so that they fit into 16 bits. Entries with more than ten unknown bits before or after the move are left
+   out. */
 struct lanes16 {
     __m256i place, last, mark, fine, all;
 };
@@ -243,7 +244,7 @@ ALWAYS_INLINE TARGET __m256i most16(__m256i v, __m256i bound)
     return _mm256_cmpeq_epi16(_mm256_min_epu16(v, bound), v);
 }
 
-/* The slots of one line, sorted by the line that they go to. */
+/* Distributes the slots of one line to the lines of the new body. */
 ALWAYS_INLINE TARGET tamis_error pour_line(struct pour *p, const uint8_t *at, uint64_t first,
                                            uint64_t end, int more, struct open_line *open,
                                            __m256i *mass)
@@ -299,7 +300,8 @@ ALWAYS_INLINE TARGET tamis_error pour_lines(struct pour *p, int more)
         e = pour_line(p, body_line(b, line), first, border.first, more, &open, &mass);
         first = border.first;
         border_move(&border);
-        if ((line & 0xffff) == 0xffff || line + 1 == b->lines) { /* lanes of 32 bits */
+        if ((line & 0xffff) == 0xffff ||
+            line + 1 == b->lines) { /* before the 32-bit sums overflow */
             uint32_t sum[8];
             _mm256_storeu_si256((__m256i *)(void *)sum, mass);
             for (unsigned i = 0; i < 8; i++)

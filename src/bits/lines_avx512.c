@@ -62,7 +62,7 @@ ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
 #define POUR \
     __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi,bmi2,popcnt")))
 
-/* The lines of `to` that one line of `from` goes into begin at `line`, whose greatest w is before `end`. */
+/* The line of `to` being filled, and the w at which it ends. */
 struct edge {
     uint64_t line, end;
 };
@@ -81,7 +81,7 @@ ALWAYS_INLINE POUR tamis_error pour_slowly(struct pour *p, uint64_t first, __m51
     return e;
 }
 
-/* The lanes go into a line as far as there is room; returns those that did. */
+/* Packs lanes into a line, as far as there is room, and returns those that fitted. */
 ALWAYS_INLINE POUR __mmask32 pour_into(struct pour *p, uint64_t line, __m512i slots,
                                        __mmask32 lanes)
 {
@@ -97,8 +97,8 @@ ALWAYS_INLINE POUR __mmask32 pour_into(struct pour *p, uint64_t line, __m512i sl
     return lanes;
 }
 
-/* One line: lanes are sorted by the line they go to, straddlers and what is too much go slowly. Places
-   are relative to the first of the line, so that 16 bits do. */
+/* Distributes the slots of one line; entries that straddle two lines or find no room go through
+   pour_slowly(). Values of w are relative to the first of the line, so that they fit into 16 bits. */
 ALWAYS_INLINE POUR tamis_error pour_line(struct pour *p, const uint8_t *at, uint64_t first,
                                          uint64_t end, int more, struct edge *edge, __m512i *mass)
 {

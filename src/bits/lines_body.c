@@ -1,23 +1,22 @@
 /*
- * The memory of lines: the parts, how they are made, copied, moved, retired and freed; the shelf that has
- * them by the top 8 bits of a place; and whole sets, made, cleared, copied and freed.
+ * The memory of lines: creates, copies, moves, retires and frees the parts, the shelf, and whole sets.
  */
 #include "lines_bytes.h"
 #include "lines_place.h"
 #include "lines_stash.h"
 
-/* Once a set has so many bytes its bodies come from an arena; and once it has so many, from one of huge
-   pages, of which the last is half empty on average. */
+/* From these sizes of a set on, new bodies come from an arena, and from an arena of huge pages, the last of which
+   is half empty on average. */
 #define ARENA_FROM ((uint64_t)1 << 19)
 #define HUGE_FROM  ((uint64_t)16 << 20)
 #define SMALL_PAGE ((size_t)1 << 12)
 #define HUGE_PAGE  ((size_t)1 << 21)
 
-/* Smaller bodies lie as the allocator has them, without a line's worth of bytes to begin on a line: that would take
-   more memory than it saves time in lines that are in the cache. */
+/* Smaller bodies are not aligned to cache lines: the padding would cost more memory than it saves time for lines
+   that are in the cache. */
 #define ON_A_LINE ((size_t)4096)
 
-/* Lines of a mapped file are not behind the header. */
+/* Lines in a mapped file do not follow the header. */
 static size_t body_size(const struct body *b)
 {
     bool view = b->line != (const uint8_t *)(b + 1);
@@ -87,7 +86,7 @@ void memory_count(struct lines *l)
     memory->counted = now;
 }
 
-/* `zeros`: the lines must be. */
+/* `zeros`: the lines must be zero. */
 static struct body *body_make(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
                               const uint8_t *view, bool zeros)
 {
@@ -124,7 +123,7 @@ struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned 
     return body_make(l, depth, lines, width, view, true);
 }
 
-/* What it is in: header and lines. */
+/* The memory block of header and lines. */
 static struct block body_block(struct body *b)
 {
     return (struct block){
@@ -249,33 +248,33 @@ void shelf_retire(struct lines *l, struct shelf *shelf)
     retire(&l->retired, &shelf->retired, shelf_dispose);
 }
 
-/* A shelf that is being filled may have empty places. */
+/* A shelf that is being filled may have empty positions. */
 void root_free(struct lines_root *root, const tamis_allocator *a)
 {
     if (!root)
         return;
-    uint32_t places = root_places(root);
-    for (uint32_t i = 0; i < places;) {
+    uint32_t positions = root_positions(root);
+    for (uint32_t i = 0; i < positions;) {
         struct body *b = body_at(root, i);
-        i += b ? body_places(root, b) : 1;
+        i += b ? body_positions(root, b) : 1;
         body_free(b, a);
     }
-    if (places > 1) /* else the body was the root, and is gone */
+    if (positions > 1) /* otherwise the body was the root, and is freed */
         mem_free(a, root, 1, sizeof(struct shelf));
 }
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
-/* What `bytes` should be. */
+/* Recomputes `bytes`. */
 static uint64_t bytes_of(const struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
     uint64_t bytes = root && !root->lines ? sizeof(struct shelf) : 0;
     bytes += l->memory ? l->memory->counted : 0;
-    for (uint32_t i = 0; root && i < root_places(root);) {
+    for (uint32_t i = 0; root && i < root_positions(root);) {
         const struct body *b = body_at(root, i);
         bytes += body_bytes(b);
-        i += body_places(root, b);
+        i += body_positions(root, b);
     }
     return bytes;
 }
@@ -298,7 +297,7 @@ tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp)
 void lines_clear(struct lines *l)
 {
     struct lines_root *root = atomic_load(&l->root);
-    l->bytes = 0; /* the first part of a small set is not in the arenas, which end here */
+    l->bytes = 0; /* a small first part does not come from the arenas, which end here */
     struct body *first = body_first(l);
     l->removed += l->keys;
     l->keys = 0;
@@ -306,10 +305,10 @@ void lines_clear(struct lines *l)
         lines_free(l);
         atomic_store(&l->root, (struct lines_root *)(void *)first);
     }
-    for (uint32_t i = 0; !first && root && i < root_places(root);) {
+    for (uint32_t i = 0; !first && root && i < root_positions(root);) {
         struct body *b = body_at(root, i);
         body_clear(b, l->allocator);
-        i += body_places(root, b);
+        i += body_positions(root, b);
     }
     l->bytes = bytes_of(l);
 }
@@ -342,10 +341,10 @@ tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_al
     struct shelf *shelf = from->lines ? NULL : shelf_new(a);
     struct body *copy = NULL;
     bool good = from->lines || shelf;
-    for (uint32_t i = 0; i < root_places(from) && good;) {
+    for (uint32_t i = 0; i < root_positions(from) && good;) {
         const struct body *b = body_at(from, i);
         good = (copy = body_copy(out, b)) != NULL;
-        for (uint32_t end = i + body_places(from, b); i < end; i++)
+        for (uint32_t end = i + body_positions(from, b); i < end; i++)
             if (good && shelf)
                 shelf->body[i] = copy;
     }

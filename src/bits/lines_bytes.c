@@ -1,9 +1,8 @@
 /*
- * Parts of lines as bytes: what there is to save of each, parts made for bytes that come or that lie in a mapped
- * file, and the checks of bytes from elsewhere. A part is checked in one pass over its lines, its stash and its
- * lists. What belongs together but lies apart, the two halves of an entry that straddles two lines and the copies
- * that lines have of coarse entries, is compared by sums in which the order does not matter: no lookups, so
- * that bytes which somebody arranged cost no more than others.
+ * Parts of lines as bytes: the pieces to save, parts created for bytes to come or in a mapped file, and checks of
+ * untrusted bytes. A part is checked in one pass over its lines, its stash and its lists. Both halves of an entry
+ * that straddles two lines must be present, and the slots that lines have of coarse entries: this is checked with
+ * sums that do not depend on the order. No lookups are needed, so crafted bytes cost no more than others.
  */
 #include "lines_bytes.h"
 
@@ -17,8 +16,8 @@ uint32_t lines_parts(const struct lines *l)
     uint32_t n = 0, known = root->lines ? 1 : ((const struct shelf *)(const void *)root)->parts;
     if (known)
         return known;
-    for (uint32_t i = 0; i < root_places(root); n++)
-        i += body_places(root, body_at(root, i));
+    for (uint32_t i = 0; i < root_positions(root); n++)
+        i += body_positions(root, body_at(root, i));
     return n;
 }
 
@@ -26,10 +25,10 @@ struct body *lines_part(const struct lines *l, uint32_t number)
 {
     const struct lines_root *root = lines_root_of(l);
     uint32_t i = 0;
-    if (!root->lines && ((const struct shelf *)(const void *)root)->parts == PLACES)
+    if (!root->lines && ((const struct shelf *)(const void *)root)->parts == SHELF_LEN)
         return body_at(root, number);
     while (number--)
-        i += body_places(root, body_at(root, i));
+        i += body_positions(root, body_at(root, i));
     return body_at(root, i);
 }
 
@@ -37,11 +36,11 @@ uint64_t lines_bits(const struct lines *l, uint64_t *taken)
 {
     const struct lines_root *root = lines_root_of(l);
     uint64_t lines = 0;
-    for (uint32_t i = 0; i < root_places(root);) {
+    for (uint32_t i = 0; i < root_positions(root);) {
         const struct body *b = body_at(root, i);
         lines += b->lines;
         *taken += b->used * b->width;
-        i += body_places(root, b);
+        i += body_positions(root, b);
     }
     return 8 * LINE_BYTES * lines;
 }
@@ -86,7 +85,7 @@ uint64_t part_len(const struct part_facts *p, enum part_bytes what)
                                  : sizeof(struct apart) * (uint64_t)p->excess;
 }
 
-uint8_t *part_place(const struct body *b, enum part_bytes what)
+uint8_t *part_data(const struct body *b, enum part_bytes what)
 {
     const struct stash *stash = atomic_load(&b->stash);
     return what == PART_LINES    ? body_line(b, 0)
@@ -106,7 +105,7 @@ struct kept_sums *part_sums_kept(const struct body *b, enum part_bytes what)
                            __ATOMIC_ACQUIRE);
 }
 
-/* Several readers may begin to keep them at once: what came second is freed. */
+/* Several readers may create them at the same time: all but the first are freed. */
 struct kept_sums *part_sums(const struct body *b, enum part_bytes what, const tamis_allocator *a)
 {
     struct body *own = (struct body *)(uintptr_t)b;
@@ -124,9 +123,9 @@ struct kept_sums *part_sums(const struct body *b, enum part_bytes what, const ta
             rare = first;
         }
     }
-    struct kept_sums **place = what == PART_LINES ? &rare->line_sums : &rare->stash_sums;
+    struct kept_sums **kind = what == PART_LINES ? &rare->line_sums : &rare->stash_sums;
     kept = kept_sums_new(a, part_len(&facts, what));
-    if (kept && !__atomic_compare_exchange_n(place, &other, kept, false, __ATOMIC_ACQ_REL,
+    if (kept && !__atomic_compare_exchange_n(kind, &other, kept, false, __ATOMIC_ACQ_REL,
                                              __ATOMIC_ACQUIRE)) {
         kept_sums_free(kept, a);
         kept = other;
@@ -218,7 +217,7 @@ tamis_error lines_begin(struct lines *l, const tamis_allocator *a, double fpp, u
     return shelf || parts == 1 ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
-struct body *lines_append(struct lines *l, uint32_t place, const struct part_facts *p,
+struct body *lines_append(struct lines *l, uint32_t position, const struct part_facts *p,
                           const uint8_t *lines, const uint8_t *stash)
 {
     struct shelf *shelf = (struct shelf *)(void *)atomic_load(&l->root);
@@ -227,9 +226,9 @@ struct body *lines_append(struct lines *l, uint32_t place, const struct part_fac
         return NULL;
     if (!shelf)
         atomic_store(&l->root, (struct lines_root *)(void *)b);
-    for (uint32_t i = place; shelf && i < place + (PLACES >> p->depth); i++)
+    for (uint32_t i = position; shelf && i < position + (SHELF_LEN >> p->depth); i++)
         shelf->body[i] = b;
-    if (shelf && place + (PLACES >> p->depth) == PLACES)
+    if (shelf && position + (SHELF_LEN >> p->depth) == SHELF_LEN)
         shelf_settle(shelf);
     l->keys += p->keys;
     l->bytes += body_bytes(b);
@@ -244,11 +243,11 @@ bool lines_hold(struct lines *l)
     const struct lines_root *root = lines_root_of(l);
     lines_hold_end(l);
     struct held_parts *held = memory_of(l) ? mem_new0(l->allocator, 1, sizeof *held) : NULL;
-    for (uint32_t i = 0; held && i < root_places(root); held->parts++) {
-        uint32_t places = body_places(root, body_at(root, i));
-        held->place[held->parts] = (uint8_t)i;
-        memset(held->number + i, (int)held->parts, places);
-        i += places;
+    for (uint32_t i = 0; held && i < root_positions(root); held->parts++) {
+        uint32_t positions = body_positions(root, body_at(root, i));
+        held->first[held->parts] = (uint8_t)i;
+        memset(held->number + i, (int)held->parts, positions);
+        i += positions;
     }
     if (held) {
         held->left = held->parts;
@@ -285,11 +284,11 @@ bool lines_hold_for(struct lines *l, const tamis_digest *digests, size_t n)
     return true;
 }
 
-/* What was not copied has not changed: it is where it was. */
+/* A part that was not copied has not changed and is still in its position. */
 const struct body *lines_held(const struct lines *l, uint32_t number)
 {
     const struct held_parts *held = lines_moment(l);
-    return held->copy[number] ? held->copy[number] : body_at(lines_root_of(l), held->place[number]);
+    return held->copy[number] ? held->copy[number] : body_at(lines_root_of(l), held->first[number]);
 }
 
 /* ---- moving ---------------------------------------------------------------------------------- */
@@ -329,7 +328,7 @@ void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
     if ((void *)root == old)
         atomic_store(&l->root, (struct lines_root *)(void *)b);
     else
-        for (uint32_t i = 0; i < PLACES; i++)
+        for (uint32_t i = 0; i < SHELF_LEN; i++)
             if (body_at(root, i) == old)
                 ((struct shelf *)(void *)root)->body[i] = b;
 }
@@ -346,7 +345,7 @@ void part_check_begin(struct part_check *c, const struct part_facts *facts)
     *c = (struct part_check){.facts = *facts};
 }
 
-/* A part of this shape, for the arithmetic alone. */
+/* A body of this shape, for the arithmetic only. */
 static struct body shape_of(const struct part_check *c)
 {
     const struct part_facts *p = &c->facts;
@@ -356,7 +355,7 @@ static struct body shape_of(const struct part_check *c)
                          .shift = shift_for(p->lines, p->width)};
 }
 
-/* Copies of a slot in a line whose values of w are from .. to: does it belong there? Adds up what it is. */
+/* Can copies of a slot be in a line that covers w from c->from to c->end - 1? Adds to the sums. */
 static bool check_slot(struct part_check *c, uint64_t line, uint32_t slot, uint64_t copies,
                        bool differs)
 {
@@ -375,7 +374,7 @@ static bool check_slot(struct part_check *c, uint64_t line, uint32_t slot, uint6
             c->straddling += copies * mixed(low, u);
         return true;
     }
-    if (low <= mask || low - mask - 1 + mark <= c->from) /* it ends before the line */
+    if (low <= mask || low - mask - 1 + mark <= c->from) /* ends before the line */
         return false;
     c->straddling -= copies * mixed(low - mask - 1, u);
     return true;
@@ -394,14 +393,14 @@ static const char *check_line(struct part_check *c, const uint8_t *line)
         uint32_t slot = slot_get(line, width, i);
         if (slot_bare(width, slot) && !(bound & LINE_BARE))
             return "a slot that lookups would not see";
-        if (!check_slot(c, c->line, slot, 1, true)) /* in a line no slot is twice */
+        if (!check_slot(c, c->line, slot, 1, true)) /* no line has a slot twice */
             return "a slot that is not of its line";
     }
     c->used += used;
     return NULL;
 }
 
-/* A copy of each: in a mapped file it may be another one at the next look. */
+/* Works on a copy of each line, because a mapped file may change between two reads. */
 const char *part_check_lines(struct part_check *c, const uint8_t *lines, uint64_t n)
 {
     const struct body shape = shape_of(c);
@@ -437,7 +436,7 @@ static const char *check_stashed(struct part_check *c, const uint8_t *lines, uin
                : "an entry of its stash that is not of its line";
 }
 
-/* From a free place on and round: the home of an entry lies in the run before it. */
+/* Goes round from a free cell: the home of an entry must be in the run that leads to it. */
 const char *part_check_stash(struct part_check *c, const uint8_t *lines, const uint8_t *stash)
 {
     uint32_t room = c->facts.stash, first = 0, run = 0;
@@ -512,9 +511,9 @@ const char *part_wrong(const struct body *b)
     part_check_begin(&c, &facts);
     const char *wrong = part_check_lines(&c, b->line, b->lines);
     if (!wrong && facts.stash)
-        wrong = part_check_stash(&c, b->line, part_place(b, PART_STASH));
+        wrong = part_check_stash(&c, b->line, part_data(b, PART_STASH));
     for (unsigned what = PART_COARSE; !wrong && what < PART_PIECES; what++)
         if (part_len(&facts, what))
-            wrong = part_check_list(&c, what, (const void *)part_place(b, what));
+            wrong = part_check_list(&c, what, (const void *)part_data(b, what));
     return wrong ? wrong : part_check_end(&c);
 }

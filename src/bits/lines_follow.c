@@ -1,23 +1,23 @@
 /*
- * A copy of lines that follows them: what an origin published last, against which the next version is written. Bringing
- * it up to date costs what changed: parts of another size are copied, of the others only the pages whose checksums
- * differ, which the fingerprint of the new version has brought up to date before (page_sums.h). What can fail comes
- * first, and the copy is still the old version then.
+ * An origin's copy of the lines it last published, from which the next delta is computed. An update costs what
+ * changed: parts of another size are copied, and of the others only the pages with new checksums, which the
+ * fingerprint of the new version has just computed (page_sums.h). Everything that can fail comes first and leaves the
+ * old version intact.
  */
 #include "lines_follow.h"
 
 #include "lines_stash.h"
 
-static struct body *part_from(const struct lines *l, uint32_t place, unsigned depth)
+static struct body *part_from(const struct lines *l, uint32_t position, unsigned depth)
 {
     const struct lines_root *root = l ? lines_root_of(l) : NULL;
     if (!root || (root->lines ? depth > 0 : depth == 0))
         return NULL;
-    struct body *b = body_at(root, root->lines ? 0 : place);
+    struct body *b = body_at(root, root->lines ? 0 : position);
     return b->depth == depth ? b : NULL;
 }
 
-/* May the one become the other by copying bytes? */
+/* Can one become the other by copying bytes? */
 static bool same_size(const struct body *x, const struct body *y)
 {
     struct part_facts a = part_facts(x), b = part_facts(y);
@@ -36,11 +36,11 @@ tamis_error lines_follow_begin(struct lines_follow *f, struct lines *copy, const
     f->copy->allocator = a;
     if (!root->lines && !(f->shelf = shelf_new(a)))
         return TAMIS_ENOMEM;
-    for (uint32_t i = 0; i < root_places(root);) {
+    for (uint32_t i = 0; i < root_positions(root);) {
         const struct body *b = body_at(root, i), *old = part_from(copy, i, b->depth);
         if (!(old && same_size(old, b)) && !(f->made[i] = body_copy(f->copy, b)))
             return TAMIS_ENOMEM;
-        i += body_places(root, b);
+        i += body_positions(root, b);
     }
     memory_count(f->copy);
     return TAMIS_OK;
@@ -48,7 +48,7 @@ tamis_error lines_follow_begin(struct lines_follow *f, struct lines *copy, const
 
 void lines_follow_drop(struct lines_follow *f)
 {
-    for (uint32_t i = 0; f->copy && i < PLACES; i++)
+    for (uint32_t i = 0; f->copy && i < SHELF_LEN; i++)
         body_free(f->made[i], f->allocator);
     mem_free(f->allocator, f->shelf, 1, sizeof *f->shelf);
     if (f->copy && f->first)
@@ -63,14 +63,14 @@ void lines_copy_free(struct lines *copy, const tamis_allocator *a)
     mem_free(a, copy, 1, sizeof *copy);
 }
 
-/* The pages that differ, of a piece of the same length. */
+/* Copies the pages that differ, of a piece of the same length. */
 static void piece_follow(struct body *copy, const struct body *b, enum part_bytes what,
                          uint64_t len)
 {
     struct kept_sums *old = part_sums_kept(copy, what);
     const struct kept_sums *now = part_sums_kept(b, what);
-    uint8_t *to = len ? part_place(copy, what) : NULL;
-    const uint8_t *from = len ? part_place(b, what) : NULL;
+    uint8_t *to = len ? part_data(copy, what) : NULL;
+    const uint8_t *from = len ? part_data(b, what) : NULL;
     for (uint64_t page = 0; page < pages_of(len); page++) {
         if (!kept_sums_differ(old, now, page))
             continue;
@@ -82,7 +82,7 @@ static void piece_follow(struct body *copy, const struct body *b, enum part_byte
     }
 }
 
-/* Without memory for them, the next version is compared in whole. */
+/* If there is no memory for checksums, the next version is compared as a whole. */
 static void sums_follow(struct body *copy, const struct body *b, const tamis_allocator *a)
 {
     const struct kept_sums *lines = part_sums_kept(b, PART_LINES);
@@ -99,7 +99,7 @@ static void part_follow(struct body *copy, const struct body *b)
     struct part_facts facts = part_facts(b);
     struct stash *mine = atomic_load(&copy->stash);
     const struct stash *other = atomic_load(&b->stash);
-    facts.stash = other ? other->room : 0; /* an empty one too */
+    facts.stash = other ? other->room : 0; /* also of an empty one */
     for (unsigned what = 0; what < PART_PIECES; what++)
         piece_follow(copy, b, what, part_len(&facts, what));
     copy->used = b->used, copy->keys = b->keys, copy->mass = b->mass;
@@ -110,15 +110,15 @@ static void part_follow(struct body *copy, const struct body *b)
 static void old_parts_free(struct lines_follow *f)
 {
     struct lines_root *old = lines_root_of(f->copy);
-    uint32_t all = old ? root_places(old) : 0;
+    uint32_t all = old ? root_positions(old) : 0;
     for (uint32_t i = 0; i < all;) {
         struct body *b = body_at(old, i);
         bool kept = f->kept[i];
-        i += body_places(old, b);
+        i += body_positions(old, b);
         if (!kept)
             body_free(b, f->allocator);
     }
-    if (all > 1) /* else the body was the root */
+    if (all > 1) /* otherwise the body was the root */
         mem_free(f->allocator, old, 1, sizeof(struct shelf));
 }
 
@@ -127,9 +127,9 @@ struct lines *lines_follow_end(struct lines_follow *f, const struct lines *l)
     const struct lines_root *root = lines_root_of(l);
     struct lines *copy = f->copy;
     struct body *one = NULL;
-    for (uint32_t i = 0; i < root_places(root);) {
+    for (uint32_t i = 0; i < root_positions(root);) {
         const struct body *b = body_at(root, i);
-        uint32_t end = i + body_places(root, b);
+        uint32_t end = i + body_positions(root, b);
         one = f->made[i];
         if (!one) {
             one = part_from(copy, i, b->depth);

@@ -1,25 +1,26 @@
-/* A copy of lines that follows them, for an origin: see lines_follow.c. */
+/* An origin's copy of its lines, brought up to date at each publication: see lines_follow.c. */
 #ifndef TAMIS_LINES_FOLLOW_H
 #define TAMIS_LINES_FOLLOW_H
 
 #include "lines_bytes.h"
 
-/* What a copy lacks. */
+/* An update of a copy in progress. */
 struct lines_follow {
     struct lines *copy;
-    bool first; /* there was none before */
+    bool first; /* there was no copy before */
     const tamis_allocator *allocator;
-    struct shelf *shelf;       /* for several parts */
-    struct body *made[PLACES]; /* parts of another size, by their first places */
-    bool kept[PLACES];
+    struct shelf *shelf;          /* if there are several parts */
+    struct body *made[SHELF_LEN]; /* parts of another size, by their first positions */
+    bool kept[SHELF_LEN];
 };
 
-/* Makes what `copy`, or NULL, needs to become the present of `l`; `copy` stays as it is. */
+/* Prepares the update of `copy`, which may be NULL, to the present state of `l`; `copy` does not
+   change yet. */
 tamis_error lines_follow_begin(struct lines_follow *f, struct lines *copy, const struct lines *l,
                                const tamis_allocator *a); /* the copy keeps the pointer */
-/* The copy, which is the present now: `l` is as it was when it began. */
+/* Completes the update and returns the copy; `l` must not have changed since the begin. */
 struct lines *lines_follow_end(struct lines_follow *f, const struct lines *l);
-/* Instead of that; for one that was never begun or has ended, nothing. */
+/* Gives the update up; does nothing if it was never begun or has ended. */
 void lines_follow_drop(struct lines_follow *f);
 void lines_copy_free(struct lines *copy, const tamis_allocator *a);
 

@@ -1,16 +1,14 @@
 /*
- * The body of the kernels of lines, compiled once for each instruction set. A file that includes it
- * defines TARGET and, always inline, which lanes of a line hold a low part that is not zero and matches q,
- * and which hold zero:
+ * The kernels of lines, compiled once for each instruction set. A file that includes this defines TARGET and, always
+ * inline, functions that tell which lanes of a line hold non-zero low bits that match q, and which hold zero:
  *
  *     uint32_t match16(line, q)  zero16(line)     32 lanes of 16 bits
  *     uint64_t match8(line, q)   zero8(line)      64 lanes of 8 bits
- *     unsigned greatest16(line)  the slot, not lane, of the greatest order of 16 bits; the last if there are more
- *     bool any16(line, q)        does one of the lanes of 16 bits but the first match?
+ *     unsigned greatest16(line)  the slot, not lane, with the greatest order of 16 bits; of equal ones the last
+ *     bool any16(line, q)        does any lane of 16 bits except the first match?
  *
- * Batches take the lines of the next 64 keys on their way to the second level of the cache while those
- * of these 64 are looked at; each is brought into the first level three keys ahead. Lookups in the
- * stash, half a percent of them, wait until the 64 are done.
+ * A batch prefetches the line of each key 64 keys ahead into the second-level cache and 8 keys ahead into the
+ * first level. Keys that need the stash, half a percent of them, are looked up later, up to 64 at a time.
  */
 #include "kernel.h"
 #include "lines_stash.h"
@@ -69,15 +67,15 @@ static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
     return greatest;
 }
 
-/* A key on its way. */
+/* A lookup in progress. */
 struct look {
     const uint8_t *line;
     uint32_t q, width;
 };
 
-/* What a batch need not find out for every key. */
+/* What is the same for all keys of a batch. */
 enum many {
-    MANY_ONE, /* there is one part */
+    MANY_ONE, /* there is only one part */
     MANY_16,  /* all parts have slots of 16 bits */
     MANY_OTHER
 };
@@ -104,13 +102,13 @@ ALWAYS_INLINE struct look look_of(const struct body *body, uint64_t place)
     return (struct look){body_line(body, line_of(body, w)), (uint32_t)w << 1 | 1, body->width};
 }
 
-/* Is it in the line? `*stash`: if not, it may be in the stash. */
+/* Is the key in the line? *stash: if not, it may be in the stash. */
 ALWAYS_INLINE TARGET bool look_in(const uint8_t *line, uint32_t q, unsigned width, bool *stash)
 {
     bool found;
     q &= slot_ones(width);
     found = LIKELY(width == 16) ? any16(line, (uint16_t)q) : match_in(line, width, q) != 0;
-    atomic_thread_fence(memory_order_acquire); /* the bound after the slots */
+    atomic_thread_fence(memory_order_acquire); /* read the bound after the slots */
     *stash = q >= (line_bound(line, width) & ~LINE_BARE);
     return found;
 }
@@ -148,8 +146,8 @@ static __attribute__((noinline, unused)) TARGET bool has_slowly(const struct lin
     return found;
 }
 
-/* A key of 8 bytes under xxh3, for a thread that is no reader yet; see struct quick. What is rare is in calls at the
-   end, so that the common way keeps no register: 88 instructions instead of 116. */
+/* Looks up a key of 8 bytes under xxh3, for a thread that is not inside as a reader; see struct quick. Rare cases
+   are calls at the end, so that the common path saves no registers: 88 instructions instead of 116. */
 static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *quick,
                                                           const void *key, size_t len)
 {
@@ -185,7 +183,7 @@ ALWAYS_INLINE void look_start(const struct lines_root *root, uint64_t place, str
         look->width = new.width;
 }
 
-/* Keys whose line does not have them and whose stash may. */
+/* Keys that are not in their line and may be in the stash. */
 struct later {
     size_t n, key[GROUP];
 };
@@ -196,7 +194,7 @@ static __attribute__((noinline)) TARGET void look_later(const struct lines_root 
 {
     for (size_t i = 0; i < later->n; i++) {
         size_t key = later->key[i];
-        if (!found[key]) /* in the line too: another body may have taken the place */
+        if (!found[key]) /* also in the line: the part may have been replaced */
             found[key] = has_place(root, digests[key].a);
     }
     later->n = 0;
@@ -242,9 +240,9 @@ static TARGET void kernel_has(const struct lines_root *root, const tamis_digest 
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-#define NEAR 8 /* keys ahead whose lines are brought into the first level */
+#define NEAR 8 /* keys whose lines are prefetched into the first-level cache */
 
-/* A key whose line is on its way. */
+/* An addition or removal in progress. */
 struct change {
     struct body *body;
     uint8_t *line;
@@ -266,7 +264,7 @@ ALWAYS_INLINE uint64_t change_number(const struct change *c)
     return (uint64_t)(c->line - c->body->line) / LINE_BYTES;
 }
 
-/* A line that is full, one in ten, needs the stash too. */
+/* A full line, one in ten, needs the stash too. */
 ALWAYS_INLINE void change_near(const struct change *c, enum many many)
 {
     if (many != MANY_16 || LIKELY(!load16(c->line + 62)))
@@ -276,7 +274,7 @@ ALWAYS_INLINE void change_near(const struct change *c, enum many many)
         __builtin_prefetch(&stash->entry[stash_home(stash, change_number(c))], 1, 3);
 }
 
-/* The keys from `from` on, as far as the ring goes. */
+/* Starts the keys from `from` on, as many as the ring holds. */
 ALWAYS_INLINE void changes_start(const struct lines_root *root, const tamis_digest *digests,
                                  size_t from, size_t n, struct change ring[GROUP], enum many many)
 {
@@ -296,14 +294,14 @@ ALWAYS_INLINE struct change changes_next(const struct lines_root *root, const ta
     return now;
 }
 
-/* Does another part have the place of one, so that the ring is to be started anew? */
+/* Was the part of a place replaced, so that the ring must be restarted? */
 ALWAYS_INLINE bool changes_moved(const struct lines *l, const struct lines_root *root,
                                  const struct change *c, uint64_t place)
 {
-    return lines_root_of(l) != root || body_at(root, place_number(root, place)) != c->body;
+    return lines_root_of(l) != root || body_at(root, shelf_position(root, place)) != c->body;
 }
 
-/* A key into its line, unless it is found and `once`; false if that takes memory, or it may be there. */
+/* Puts a key into its line, unless `once` and it is found; false if this needs memory, or the key may be present. */
 ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fresh, unsigned width)
 {
     struct body *b = c->body;
@@ -328,7 +326,7 @@ ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fre
     return true;
 }
 
-/* From key *done on, as long as the same shelf or part is the root. */
+/* Continues at key *done, as long as the root stays the same. */
 ALWAYS_INLINE TARGET tamis_error add_stream(struct lines *l, const struct lines_root *root,
                                             const tamis_digest *digests, size_t n, bool once,
                                             uint8_t *fresh, size_t *done, enum many many)
@@ -369,8 +367,8 @@ static TARGET tamis_error kernel_add(struct lines *l, const tamis_digest *digest
     return e;
 }
 
-/* Of the slots that match, the one with the fewest unknown bits, if it is in this line only: below the bound the
-   stash has none. */
+/* Removes the matching slot with the fewest unknown bits, if it is in this line only: below the bound there are none
+   in the stash. */
 ALWAYS_INLINE TARGET bool take_from(const struct change *c, uint64_t place, unsigned width)
 {
     struct body *b = c->body;

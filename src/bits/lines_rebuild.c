@@ -1,6 +1,6 @@
 /*
- * Parts of lines in other sizes: larger, smaller, split into 16, 16 joined. A new body is made aside, filled
- * with all entries of the old one, and takes its place in one store.
+ * Changes the sizes of parts: larger, smaller, split into 16, or 16 joined. A new body is filled with all entries of
+ * the old one and then replaces it in one store.
  */
 #include "kernel.h"
 #include "lines_place.h"
@@ -11,7 +11,7 @@
 
 struct visit {
     const struct body *body;
-    uint64_t top; /* the bits of the place that chose the part, and zeros */
+    uint64_t top; /* the bits of the place that chose the part, followed by zeros */
     entry_fn take;
     void *context;
 };
@@ -24,7 +24,7 @@ ALWAYS_INLINE tamis_error visit_key(const struct visit *v, uint64_t key, uint64_
     return v->take(v->context, place, known, copies);
 }
 
-/* What a line, or the stash for a line, has: only entries that begin in it. */
+/* Visits a slot of a line, or of the stash for it, if its entry begins in the line. */
 ALWAYS_INLINE tamis_error visit_slot(const struct visit *v, uint32_t slot, uint64_t from,
                                      uint64_t to, uint64_t copies)
 {
@@ -71,7 +71,7 @@ static tamis_error visit_apart(const struct visit *v, const struct apart_list *l
 
 static tamis_error visit_stash(const struct visit *v, struct pour *pour);
 
-/* `pour`: the way for what goes into a line with room, or NULL. */
+/* `pour`, unless NULL, takes entries that fit into a line with room. */
 static tamis_error visit_rest(const struct visit *v, struct pour *pour)
 {
     const struct rare *rare = v->body->rare;
@@ -81,16 +81,16 @@ static tamis_error visit_rest(const struct visit *v, struct pour *pour)
     return rare && e == TAMIS_OK ? visit_apart(v, &rare->excess) : e;
 }
 
-/* The part at place i. */
+/* The part at position i. */
 static struct visit visit_part(const struct lines_root *root, uint32_t i, entry_fn take,
                                void *context)
 {
-    uint64_t top = root_places(root) > 1 ? (uint64_t)i << (64 - DEPTH_LAST) : 0;
+    uint64_t top = root_positions(root) > 1 ? (uint64_t)i << (64 - DEPTH_LAST) : 0;
     return (struct visit){body_at(root, i), top, take, context};
 }
 
-static tamis_error visit_places(const struct lines_root *root, uint32_t first, uint32_t n,
-                                entry_fn take, void *context)
+static tamis_error visit_positions(const struct lines_root *root, uint32_t first, uint32_t n,
+                                   entry_fn take, void *context)
 {
     tamis_error e = TAMIS_OK;
     for (uint32_t i = first; i < first + n && e == TAMIS_OK;) {
@@ -99,21 +99,21 @@ static tamis_error visit_places(const struct lines_root *root, uint32_t first, u
         e = b->width == 16 ? visit_lines(&v, 16) : visit_lines(&v, b->width);
         if (e == TAMIS_OK)
             e = visit_rest(&v, NULL);
-        i += body_places(root, b);
+        i += body_positions(root, b);
     }
     return e;
 }
 
-/* In rising order they would crowd a few lines of a set that takes them, and their stash, before it grows. So
-   the same line of all parts comes in turn, and lines come by their bits in reverse: those that came so far
-   are spread evenly. */
+/* In ascending order, the entries would crowd a few lines of the set that receives them, and its stash, before that
+   set grows. So each round visits the same line of all parts, and the line numbers are bit-reversed: the entries
+   visited so far are spread evenly. */
 tamis_error lines_each(const struct lines *l, entry_fn take, void *context)
 {
     const struct lines_root *root = lines_root_of(l);
-    uint32_t places = root_places(root), most = 1;
+    uint32_t positions = root_positions(root), most = 1;
     unsigned bits = 0;
     tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0; i < places; i += body_places(root, body_at(root, i)))
+    for (uint32_t i = 0; i < positions; i += body_positions(root, body_at(root, i)))
         if (body_at(root, i)->lines > most)
             most = (uint32_t)body_at(root, i)->lines;
     while (UINT64_C(1) << bits < most)
@@ -122,25 +122,25 @@ tamis_error lines_each(const struct lines *l, entry_fn take, void *context)
         uint64_t line = 0;
         for (unsigned bit = 0; bit < bits; bit++)
             line |= (turn >> bit & 1) << (bits - 1 - bit);
-        for (uint32_t i = 0; i < places && e == TAMIS_OK;) {
+        for (uint32_t i = 0; i < positions && e == TAMIS_OK;) {
             struct visit v = visit_part(root, i, take, context);
             const struct body *b = v.body;
             if (line < b->lines)
                 e = visit_line(&v, b->width, line, first_of(b, line), first_of(b, line + 1));
-            i += body_places(root, b);
+            i += body_positions(root, b);
         }
     }
-    for (uint32_t i = 0; i < places && e == TAMIS_OK;) {
+    for (uint32_t i = 0; i < positions && e == TAMIS_OK;) {
         struct visit v = visit_part(root, i, take, context);
         e = visit_rest(&v, NULL);
-        i += body_places(root, v.body);
+        i += body_positions(root, v.body);
     }
     return e;
 }
 
 /* ---- the same part in another size ----------------------------------------------------------- */
 
-/* An entry into a body that is being filled, if it goes into one line that has room. Nearly all do. */
+/* Puts an entry into a new body, if it fits into a single line with room. Nearly all do. */
 ALWAYS_INLINE bool pour_entry(struct pour *p, uint64_t low, unsigned u, unsigned width)
 {
     struct body *b = p->to;
@@ -158,7 +158,7 @@ ALWAYS_INLINE bool pour_entry(struct pour *p, uint64_t low, unsigned u, unsigned
     return true;
 }
 
-/* Bits that w has more in the new body. */
+/* The number of bits that w gains in the new body. */
 ALWAYS_INLINE int pour_more(const struct pour *p)
 {
     return (int)p->from->shift - (int)p->to->shift;
@@ -181,10 +181,10 @@ static tamis_error visit_stash(const struct visit *v, struct pour *pour)
         uint64_t entry = stash->entry[i], line = stash_line(entry);
         uint32_t slot = stash_slot(entry);
         if (slot == 0 || line >= b->lines || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
-            continue; /* none, or bytes of a file that others change */
+            continue; /* free, or in a file that others overwrite */
         uint64_t from = first_of(b, line);
         uint64_t low = from + ((slot_order(slot) / 2 - from) & slot_ones(b->width - 1u));
-        if (line_of(b, low) != line || /* it begins before the line */
+        if (line_of(b, low) != line || /* begins in an earlier line */
             (pour && stash_copies(entry) == 1 &&
              pour_slot(pour, slot, low, pour_more(pour), pour->to->width)))
             continue;
@@ -193,7 +193,7 @@ static tamis_error visit_stash(const struct visit *v, struct pour *pour)
     return e;
 }
 
-/* The slots of all lines, in order, so that both bodies are gone through once. */
+/* Moves the slots of all lines, in order, so that both bodies are read or written only once. */
 ALWAYS_INLINE tamis_error pour_lines(struct pour *p, unsigned width, unsigned to)
 {
     const struct body *b = p->from;
@@ -225,7 +225,7 @@ static tamis_error pour_rest(void *visit, uint64_t key)
     return visit_key(visit, key, 1);
 }
 
-/* All of a part into another of the same depth. */
+/* Moves a whole part into another of the same depth. */
 static tamis_error pour(struct visit *v, const struct target *t)
 {
     struct body *to = t->body;
@@ -235,11 +235,11 @@ static tamis_error pour(struct visit *v, const struct target *t)
     bool quick =
         lines_kernel()->pour && v->body->width == 16 && to->width == 16 && (more == 0 || more == 1);
     unsigned width = v->body->width;
-    bool small = width == 20 && to->width == 20; /* at 1 % */
+    bool small = width == 20 && to->width == 20; /* rate 1 % */
     tamis_error e = quick   ? lines_kernel()->pour(&p)
                     : small ? pour_lines(&p, 20, 20)
                             : pour_lines(&p, width, to->width);
-    p.fewer = true; /* what the stash has may be copies of what lines have */
+    p.fewer = true; /* entries of the stash may be copies of those in lines */
     if (e == TAMIS_OK)
         e = visit_rest(v, &p);
     to->keys += p.keys;
@@ -248,12 +248,12 @@ static tamis_error pour(struct visit *v, const struct target *t)
     return e;
 }
 
-/* The parts in some places, made anew: one in another size, split into 16, or 16 joined. */
+/* The rebuild of the parts at some positions: one of another size, 16 out of one, or one out of 16. */
 struct rebuild {
     struct lines *lines;
     struct lines_root *root;
-    uint32_t first, places;
-    unsigned depth; /* of the new ones */
+    uint32_t first, positions;
+    unsigned depth; /* of the new parts */
     uint32_t n;
     struct target target[1 << DEPTH_STEP];
     uint64_t keys[1 << DEPTH_STEP];
@@ -261,7 +261,7 @@ struct rebuild {
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* A number of lines that slots can tell apart: a power of two, or well above one (is_coarse). */
+/* Entries are identified if the number is a power of two, or well above one (is_coarse). */
 uint64_t lines_fit(uint64_t lines)
 {
     uint64_t power = UINT64_C(1) << (63 - __builtin_clzll(lines));
@@ -273,52 +273,52 @@ struct size {
     unsigned width;
 };
 
-/* The one part of a set that is not split has slots that are four bits wider, so that its keys weigh little in the
-   rate of a set that grows large, to which each doubling past it adds 0.08 points at 1 %; and it grows in small
-   steps, each of which costs little. */
+/* The only part of a set that is not split has slots four bits wider, so that its entries add little to the rate of a
+   large set, to which each later doubling adds 0.08 percentage points at 1 %. It grows in small steps, each of which
+   costs little. */
 #define SMALL 45056
 
-/* What goes into a part. */
+/* What a new part has to hold. */
 struct content {
-    uint64_t used;    /* slots, */
-    uint64_t entries; /* of at least so many entries, */
-    double rate;      /* which match so many of all keys, */
-    unsigned known;   /* and of which at most so many bits of the place are known */
+    uint64_t used;    /* slots */
+    uint64_t entries; /* a lower bound of the entries in them */
+    double rate;      /* the share of keys that they match */
+    unsigned known;   /* the most bits of the place that an entry knows */
 };
 
-/* The rate of the whole set when no part has room left, with this one in the places that are rebuilt. */
+/* The rate of the whole set when all parts are full, if the rebuilt positions have this rate. */
 static double whole_rate(const struct rebuild *r, double rate)
 {
-    double sum = rate * r->places;
-    for (uint32_t i = 0; i < root_places(r->root); i++) {
+    double sum = rate * r->positions;
+    for (uint32_t i = 0; i < root_positions(r->root); i++) {
         const struct body *b = body_at(r->root, i);
         uint64_t room = body_room(b);
-        if (i - r->first >= r->places)
+        if (i - r->first >= r->positions)
             sum += mass_share(b, b->mass + (b->used < room ? room - b->used : 0));
     }
-    return sum / root_places(r->root);
+    return sum / root_positions(r->root);
 }
 
-/* For so much and some to come. `phase`, of 256, spreads the moments at which parts grow; 256 is a whole step. What is
-   stated is the rate of the whole: parts that have the first keys of the set may have more. What four doublings would
-   add in wider slots is left for them. */
+/* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
+   grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
+   kept for what four more doublings with wider slots would add. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
     uint64_t used = content.used;
     bool small = depth == 0;
-    bool stays = l->limit && l->limit < SMALL * 4; /* it will not grow large */
+    bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
     struct size size = {0, small && !stays && l->width < WIDTH_LAST ? l->width + 4u : l->width};
     uint64_t step = small ? used / (used < 4096 ? 24 : 12) : used / 16 * 3;
     for (;; size.width += 4) {
         unsigned load = line_load(size.width);
         size.lines = lines_fit(used / load + step * phase / 256 / load + 1);
-        if (size.lines * load <= used) /* rounded down to what there was */
+        if (size.lines * load <= used) /* rounded down to the old size */
             size.lines += size.lines / 16 + 1;
         unsigned bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
         double come = (double)(size.lines * load) - (double)content.entries;
-        if (depth + bits <
-            content.known) /* bits are lost: each weighs as much as one that comes, at worst */
+        /* Known bits are lost: at worst, each old entry then weighs as much as a new one. */
+        if (depth + bits < content.known)
             come += (double)content.entries;
         double after = content.rate + come / (double)(UINT64_C(1) << bits);
         if (size.width == WIDTH_LAST)
@@ -335,8 +335,8 @@ struct body *body_first(struct lines *l)
     return body_new(l, 0, size.lines, size.width, NULL);
 }
 
-/* Slots at which a part is split, and at a third of which 16 become one: a rebuild takes about 2 ns per
-   key, and a body costs some 100 bytes beside its lines. */
+/* The used slots at which a part is split; 16 parts are joined at a third of it. A rebuild takes about 2 ns per key,
+   and a body costs some 100 bytes besides its lines. */
 static uint64_t split_at(unsigned depth)
 {
     return depth == 0 ? SMALL : depth < DEPTH_LAST ? 65536 : UINT64_MAX;
@@ -344,8 +344,8 @@ static uint64_t split_at(unsigned depth)
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* Bits per key of lines and stash. One part is as large as it is; of many, some have just grown by 3/16 and some are
-   about to. Stashes have 1.5 to 2 places for each entry. */
+/* Bits per key of lines and stash. The size of a single part is known; of many, some have just grown by 3/16 and some
+   are about to. A stash has 1.5 to 2 cells per entry. */
 static double plan_memory(struct size size, double keys, unsigned depth)
 {
     double load = depth ? line_load(size.width) * (1 - 3 / 38.0) : keys / (double)size.lines;
@@ -355,7 +355,7 @@ static double plan_memory(struct size size, double keys, unsigned depth)
     return part / keys;
 }
 
-/* An average part, through all its sizes. */
+/* Follows an average part through all its sizes. */
 tamis_plan_lines tamis_plan_smooth(uint64_t n, double p)
 {
     tamis_plan_lines out = {0, 1, 0, 0};
@@ -381,14 +381,14 @@ tamis_plan_lines tamis_plan_smooth(uint64_t n, double p)
         struct content content = {(uint64_t)used, (uint64_t)used, rate, known};
         size = size_for(&l, NULL, content, depth, split ? 128 : 256);
         bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
-        double least = used / (double)(UINT64_C(1) << bits); /* if bits that were known are lost */
+        double least = used / (double)(UINT64_C(1) << bits); /* if known bits are lost */
         rate = depth + bits < known && least > rate ? least : rate;
     }
 }
 
 /* ---- other bodies ---------------------------------------------------------------------------- */
 
-/* An empty body to be filled; false if there is no memory. */
+/* Creates an empty body to be filled; false if there is no memory. */
 static bool target_new(struct target *t, struct lines *l, struct size size, unsigned depth)
 {
     *t = (struct target){.lines = l};
@@ -406,8 +406,8 @@ static tamis_error rebuild_count(void *context, uint64_t place, unsigned known, 
 {
     struct rebuild *r = context;
     (void)known;
-    r->keys[rebuild_which(r, place)] +=
-        min_u64(copies, 2); /* one in a line, the others one entry of the stash */
+    /* One in a line; the other copies are one entry of the stash. */
+    r->keys[rebuild_which(r, place)] += min_u64(copies, 2);
     return TAMIS_OK;
 }
 
@@ -421,18 +421,19 @@ static tamis_error rebuild_fill(struct rebuild *r)
 {
     struct lines *l = r->lines;
     const struct body *old = body_at(r->root, r->first);
-    uint64_t old_bytes = body_bytes(old);                            /* which will be free */
-    bool same = r->n == 1 && body_places(r->root, old) == r->places; /* one part, as before */
+    uint64_t old_bytes = body_bytes(old); /* will be freed */
+    bool same =
+        r->n == 1 && body_positions(r->root, old) == r->positions; /* one part before and after */
     r->keys[0] = same ? old->used : 0;
     if (!same)
-        visit_places(r->root, r->first, r->places, rebuild_count, r);
+        visit_positions(r->root, r->first, r->positions, rebuild_count, r);
     struct content content = {0};
-    for (uint32_t i = r->first; i < r->first + r->places;) {
+    for (uint32_t i = r->first; i < r->first + r->positions;) {
         const struct body *b = body_at(r->root, i);
-        content.rate += /* the mean of theirs: new parts have the like */
-            mass_share(b, b->mass) * body_places(r->root, b) / r->places;
+        content.rate += /* the mean of the old parts, which the new ones inherit */
+            mass_share(b, b->mass) * body_positions(r->root, b) / r->positions;
         content.known = (unsigned)max_u64(content.known, b->depth + body_bits(b));
-        i += body_places(r->root, b);
+        i += body_positions(r->root, b);
     }
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -444,8 +445,8 @@ static tamis_error rebuild_fill(struct rebuild *r)
         const struct arena *arena = from_arena(l, bare) ? arena_of(l) : NULL;
         uint64_t more = arena ? arena_needs(arena, bare) : body_needs(size.lines);
         uint64_t now = bytes + more;
-        bytes +=
-            (arena ? 0 : more) + size.lines * 8; /* arenas count for themselves; and its stash */
+        /* Arenas are counted separately; the second term is the stash. */
+        bytes += (arena ? 0 : more) + size.lines * 8;
         if (l->limit && l->bytes + now + size.lines * 8 > l->limit + old_bytes)
             return TAMIS_ESPACE;
         if (!target_new(&r->target[i], l, size, r->depth))
@@ -453,7 +454,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
         memory_count(l);
     }
     if (!same)
-        return visit_places(r->root, r->first, r->places, rebuild_take, r);
+        return visit_positions(r->root, r->first, r->positions, rebuild_take, r);
     uint64_t top = r->depth ? (uint64_t)r->first << (64 - DEPTH_LAST) : 0;
     return pour(&(struct visit){old, top, lines_take, &r->target[0]}, &r->target[0]);
 }
@@ -462,14 +463,14 @@ void shelf_settle(struct shelf *shelf)
 {
     shelf->width = shelf_body(shelf, 0)->width;
     shelf->parts = 1;
-    for (uint32_t i = 1; i < PLACES; i++) {
+    for (uint32_t i = 1; i < SHELF_LEN; i++) {
         shelf->parts += shelf_body(shelf, i) != shelf_body(shelf, i - 1);
         if (shelf_body(shelf, i)->width != shelf->width)
             shelf->width = 0;
     }
 }
 
-/* Does the new part simply take the place of one? Readers of a shelf know the width of all its parts. */
+/* Can the new part simply replace the old one? Readers of a shelf rely on the common width of its parts. */
 static bool rebuild_in_place(const struct rebuild *r)
 {
     const struct shelf *before = (const struct shelf *)(const void *)r->root;
@@ -478,8 +479,7 @@ static bool rebuild_in_place(const struct rebuild *r)
            body_at(r->root, r->first)->depth == r->depth;
 }
 
-/* The new parts into their places, in another shelf unless that is NULL, and those before into the list of what can
-   be freed. */
+/* Stores the new parts at their positions, in the new shelf if there is one, and retires the old parts. */
 static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
 {
     struct lines *l = r->lines;
@@ -487,25 +487,25 @@ static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
     struct shelf *before = root->lines ? NULL : (struct shelf *)(void *)root;
     bool in_place = !shelf && r->depth;
     struct body *old[1 << DEPTH_STEP];
-    uint32_t n_old = 0, places = root->lines ? PLACES : r->places;
-    for (uint32_t i = r->first; i < r->first + r->places;) {
+    uint32_t n_old = 0, positions = root->lines ? SHELF_LEN : r->positions;
+    for (uint32_t i = r->first; i < r->first + r->positions;) {
         old[n_old++] = body_at(root, i);
-        i += body_places(root, old[n_old - 1]);
+        i += body_positions(root, old[n_old - 1]);
     }
     for (uint32_t i = 0; i < r->n; i++)
         l->bytes += body_bytes(r->target[i].body);
     for (uint32_t i = 0; i < n_old; i++)
         l->bytes -= body_bytes(old[i]);
     if (shelf) {
-        for (uint32_t i = 0; before && i < PLACES; i++)
+        for (uint32_t i = 0; before && i < SHELF_LEN; i++)
             atomic_init(&shelf->body[i], shelf_body(before, i));
-        for (uint32_t i = 0; i < places; i++)
-            atomic_init(&shelf->body[r->first + i], r->target[i / (places / r->n)].body);
+        for (uint32_t i = 0; i < positions; i++)
+            atomic_init(&shelf->body[r->first + i], r->target[i / (positions / r->n)].body);
         shelf_settle(shelf);
         l->bytes += sizeof *shelf;
         now = (void *)shelf;
     }
-    for (uint32_t i = 0; in_place && i < places; i++)
+    for (uint32_t i = 0; in_place && i < positions; i++)
         atomic_store_explicit(&before->body[r->first + i], r->target[0].body, memory_order_release);
     if (!in_place)
         atomic_store_explicit(&l->root, now, memory_order_release);
@@ -515,11 +515,11 @@ static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
         shelf_retire(l, before);
 }
 
-static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t places, unsigned depth)
+static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, unsigned depth)
 {
     struct lines_root *root = lines_root_of(l);
     unsigned before = body_at(root, first)->depth;
-    struct rebuild r = {.lines = l, .root = root, .first = first, .places = places};
+    struct rebuild r = {.lines = l, .root = root, .first = first, .positions = positions};
     struct shelf *shelf = NULL;
     r.depth = depth;
     r.n = depth > before ? 1u << (depth - before) : 1;
@@ -542,24 +542,25 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t places, uns
 tamis_error part_grow(struct lines *l, uint64_t place)
 {
     const struct lines_root *root = lines_root_of(l);
-    uint32_t number = place_number(root, place);
+    uint32_t number = shelf_position(root, place);
     const struct body *b = body_at(root, number);
-    uint32_t places = body_places(root, b);
+    uint32_t positions = body_positions(root, b);
     bool split = b->used >= split_at(b->depth);
-    return rebuild(l, number / places * places, places, b->depth + (split ? DEPTH_STEP : 0));
+    return rebuild(l, number / positions * positions, positions,
+                   b->depth + (split ? DEPTH_STEP : 0));
 }
 
 tamis_error part_shrink(struct lines *l, uint64_t place)
 {
     const struct lines_root *root = lines_root_of(l);
-    uint32_t number = place_number(root, place);
+    uint32_t number = shelf_position(root, place);
     const struct body *b = body_at(root, number);
-    uint32_t places = body_places(root, b);
+    uint32_t positions = body_positions(root, b);
     if (b->depth) {
-        uint32_t wide = places << DEPTH_STEP, first = number / wide * wide;
+        uint32_t wide = positions << DEPTH_STEP, first = number / wide * wide;
         uint64_t used = 0;
         bool deeper = false;
-        for (uint32_t i = first; i < first + wide; i += places) {
+        for (uint32_t i = first; i < first + wide; i += positions) {
             const struct body *beside = body_at(root, i);
             deeper |= beside->depth != b->depth;
             used += beside->used;
@@ -567,5 +568,6 @@ tamis_error part_shrink(struct lines *l, uint64_t place)
         if (!deeper && used < split_at(b->depth - DEPTH_STEP) / 3)
             return rebuild(l, first, wide, b->depth - DEPTH_STEP);
     }
-    return b->lines > 1 ? rebuild(l, number / places * places, places, b->depth) : TAMIS_OK;
+    return b->lines > 1 ? rebuild(l, number / positions * positions, positions, b->depth)
+                        : TAMIS_OK;
 }

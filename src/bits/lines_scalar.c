@@ -21,7 +21,7 @@ ALWAYS_INLINE uint64_t lanes_match(uint64_t x, uint64_t q, uint64_t low, uint64_
     return lanes_set(x, high) & ~lanes_set((x ^ q) & (x ^ negative), high);
 }
 
-/* Top bits of lanes, side by side. */
+/* The top bits of the lanes, packed. */
 ALWAYS_INLINE uint32_t pack16(uint64_t tops)
 {
     return (uint32_t)((tops >> 15) * UINT64_C(0x0001000200040008) >> 48 & 15);

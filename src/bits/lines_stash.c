@@ -1,4 +1,4 @@
-/* The stash of a part of lines, and its lists of entries apart: see lines_stash.h. Only the writer is here. */
+/* The stash of a part and its lists of entries outside of lines: the writer's side. See lines_stash.h. */
 #include "lines_stash.h"
 
 size_t stash_bytes(uint32_t room)
@@ -56,7 +56,7 @@ uint32_t stash_least(const struct stash *stash, uint64_t line)
     return best;
 }
 
-/* Adds fill free places: as many as there are entries to come. */
+/* The new entries fill the next free cells, so runs beyond these may be joined. */
 bool stash_crowded(const struct stash *stash, uint64_t line, unsigned more)
 {
     uint32_t home = stash_home(stash, line), at = home, run = more;
@@ -103,7 +103,7 @@ enum stash_added stash_add(struct body *b, uint64_t line, uint32_t slot, uint64_
     return STASH_NEW;
 }
 
-/* Twice round, for the run over the end. */
+/* Goes round twice, because a run may continue past the end. */
 bool stash_pour(struct stash *to, const struct stash *from)
 {
     for (uint32_t i = 0; from && i < from->room; i++)
@@ -118,7 +118,7 @@ bool stash_pour(struct stash *to, const struct stash *from)
     return true;
 }
 
-/* What comes after a place that became free, up to the next free one, moves up if its home lets it. */
+/* Closes a gap: entries after it, up to the next free cell, move back if their home allows it. */
 static void stash_close(struct body *b, uint32_t hole)
 {
     struct stash *stash = atomic_load(&b->stash);
@@ -150,7 +150,7 @@ bool stash_take(struct body *b, uint32_t at)
 
 /* ---- entries apart --------------------------------------------------------------------------- */
 
-/* The first entry that is not before the key. */
+/* The first entry that is not less than the key. */
 static uint32_t apart_from(const struct apart_list *list, uint64_t key)
 {
     return SEARCH(i, list->n, list->entry[i].key < key);

@@ -1,10 +1,10 @@
 /*
- * What a part keeps beside its lines. The stash: slots that lines have no room for, about 1 % of them, by
- * line. Open addressing, any number of places, runs of some 2; an entry is one word:
+ * What a part stores besides its lines. The stash holds slots for which their line had no room, about 1 % of them, in
+ * a hash table by line: open addressing, any number of cells, runs of about 2. An entry is one word:
  *
  *     line << 36 | slot << 12 | copies        0: free
  *
- * And lists of entries apart, by key: those that slots cannot tell apart, and copies past counting.
+ * Sorted lists hold coarse entries, and copies beyond those that the stash can count.
  */
 #ifndef TAMIS_LINES_STASH_H
 #define TAMIS_LINES_STASH_H
@@ -13,8 +13,8 @@
 
 #define STASH_LINES  (UINT64_C(1) << 28)
 #define STASH_COPIES UINT64_C(4095)
-/* No stash has longer runs, and bytes that have are refused, since a lookup goes through one. Those of random keys
-   are shorter by far: runs of 4096 come once in e^94 tables. */
+/* A lookup reads one run, so no stash has longer runs, and files with longer ones are refused. Runs of random keys
+   are far shorter: one table in e^94 has a run of 4096. */
 #define STASH_RUN_MAX 4096
 
 ALWAYS_INLINE uint64_t stash_line(uint64_t entry)
@@ -43,8 +43,8 @@ ALWAYS_INLINE uint32_t stash_next(const struct stash *stash, uint32_t at)
     return at + 1 < stash->room ? at + 1 : 0;
 }
 
-/* The places of the run that a line is in. One is free, unless others change the file that it is in: then each
-   is looked at once. */
+/* The cells of the run that a line is in. The run ends at a free cell; if others overwrite the mapped file, after
+   every cell was read once. */
 #define STASH_RUN(stash, line, at)                                     \
     for (uint32_t at = stash_home(stash, line), left_ = (stash)->room; \
          left_ && (stash)->entry[at]; at = stash_next(stash, at), left_--)
@@ -69,48 +69,48 @@ static inline bool stash_has(const struct body *body, uint64_t line, uint32_t q)
 
 size_t stash_bytes(uint32_t room);
 struct stash *stash_new(const tamis_allocator *a, uint32_t room);
-/* Of entries elsewhere. */
+/* A stash whose entries are elsewhere. */
 struct stash *stash_view(const tamis_allocator *a, uint32_t room, const uint64_t *entry);
 void stash_free(struct stash *stash, const tamis_allocator *a);
-/* Can so many more be added? Runs are twice as long at four fifths as at two thirds, which only small ones save. */
+/* Do so many more entries fit? Runs are twice as long at a load of four fifths as at two thirds, so only small
+   stashes save memory this way. */
 ALWAYS_INLINE bool stash_fits(const struct stash *stash, uint64_t more)
 {
     return stash && (stash->used + more) * 15 <= stash->room * (stash->room < 128 ? 12ul : 10ul);
 }
-/* Is the run that the line is in near STASH_RUN_MAX, with `more` entries added? Adds are refused then; only keys
-   chosen by someone who knows the family key come to that. The limit is half of it, since an entry may be in two
-   lines. */
+/* Would the run of this line, with `more` entries, be too long? Then adds are refused; only keys chosen by someone
+   who knows the family key cause this. The limit is half of STASH_RUN_MAX, because an entry may be in two lines. */
 bool stash_crowded(const struct stash *stash, uint64_t line, unsigned more);
-/* All of one in another, which has room; false if there is a run longer than STASH_RUN_MAX. */
+/* Copies all entries into a stash with room for them; false if it has a run longer than STASH_RUN_MAX. */
 bool stash_pour(struct stash *to, const struct stash *from);
-/* So many copies more. There must be room. STASH_FULL: there would be more than STASH_COPIES, and nothing changed. */
+/* Adds copies; there must be room. STASH_FULL: there would be more than STASH_COPIES, and nothing changed. */
 enum stash_added { STASH_OLD, STASH_NEW, STASH_FULL };
 enum stash_added stash_add(struct body *b, uint64_t line, uint32_t slot, uint64_t copies);
-/* The place of an entry, or room if there is none. */
+/* The cell of an entry, or room if there is none. */
 uint32_t stash_find(const struct stash *stash, uint64_t line, uint32_t slot);
-/* The entry of the line with the least order, or room. */
+/* The cell of the line's entry with the smallest order, or room. */
 uint32_t stash_least(const struct stash *stash, uint64_t line);
-/* One copy less; true if it was the last. Needs the stash to itself. */
+/* Removes one copy; true if it was the last. Needs exclusive access. */
 bool stash_take(struct body *b, uint32_t at);
 
 /* ---- entries apart ---- */
 #define NOWHERE UINT32_MAX
 
 uint32_t apart_find(const struct apart_list *list, uint64_t key);
-/* The entry with the fewest unknown bits that matches w. */
+/* The matching entry with the fewest unknown bits. */
 uint32_t apart_match(const struct apart_list *list, uint64_t w);
-/* Room for one entry more. */
+/* Makes room for one more entry. */
 bool apart_reserve(struct apart_list *list, const tamis_allocator *a);
-/* So many copies more; true if there was none. There must be room. */
+/* Adds copies; true if the entry is new. There must be room. */
 bool apart_add(struct apart_list *list, uint64_t key, uint64_t copies);
-/* One copy less; true if that was the last. */
+/* Removes one copy; true if it was the last. */
 bool apart_take(struct apart_list *list, uint32_t i);
-/* The lists of a part, made when they are first needed; NULL if there is no memory. */
+/* The lists of a part, created when first needed; NULL if there is no memory. */
 struct rare *rare_of(struct body *b, const tamis_allocator *a);
 void rare_free(struct rare *rare, const tamis_allocator *a);
-/* Of its lists. */
+/* The bytes of its lists. */
 uint64_t rare_bytes(const struct rare *rare);
-/* Those of a stash that was replaced. */
+/* Drops the checksums of a stash that was replaced. */
 void stash_sums_drop(struct body *b, const tamis_allocator *a);
 
 #endif

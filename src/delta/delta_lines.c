@@ -30,7 +30,7 @@ static const uint8_t *piece_before(const struct body *base, const struct part_fa
     struct part_facts old = part_facts(base);
     bool same = old.lines == facts->lines && old.width == facts->width &&
                 part_len(&old, what) == part_len(facts, what) && part_len(&old, what);
-    return same ? part_place(base, what) : NULL;
+    return same ? part_data(base, what) : NULL;
 }
 
 void out_part(struct delta_out *o, struct lines_models *models, const struct body *base,
@@ -41,7 +41,7 @@ void out_part(struct delta_out *o, struct lines_models *models, const struct bod
     for (unsigned what = 0; what < PART_PIECES; what++) {
         size_t unit = unit_of(what);
         uint64_t n = part_len(&facts, what) / unit, next = 0;
-        const uint8_t *now = n ? part_place(b, what) : NULL;
+        const uint8_t *now = n ? part_data(b, what) : NULL;
         const uint8_t *before = piece_before(base, &facts, what);
         const struct kept_sums *old = before ? part_sums_kept(base, what) : NULL;
         const struct kept_sums *sums = part_sums_kept(b, what);
@@ -80,7 +80,7 @@ bool in_part(struct delta_in *in, struct lines_models *models, const struct body
     for (unsigned what = 0; what < PART_PIECES; what++) {
         size_t unit = unit_of(what);
         uint64_t n = part_len(&facts, what) / unit;
-        uint8_t *now = n ? part_place(b, what) : NULL;
+        uint8_t *now = n ? part_data(b, what) : NULL;
         const uint8_t *before = piece_before(base, &facts, what);
         struct kept_sums *sums = before ? sums_before(base, b, what, a) : NULL;
         if (before)

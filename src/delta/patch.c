@@ -10,7 +10,7 @@
  * A fingerprint (set_fingerprint) covers the bytes as which the version would be saved without its key.
  * The stream holds the body (format_head.c) as changes to the old body; for every vector the old one
  * that it comes from, and its record; the records of the parts of lines, each as changes to the old part
- * that began at the same place; then the changes of every vector and of every part; then the pending
+ * that began at the same position; then the changes of every vector and of every part; then the pending
  * removals. Values that follow from the rest (numbers of large counters and removals) are written as zero.
  *
  * Applying a patch makes the new version separately and compares its fingerprint before it is used.
@@ -98,16 +98,16 @@ const uint8_t *patch_lines_record(const struct patch_parts *parts)
     return parts->n ? parts->records : none;
 }
 
-uint32_t patch_part_at(struct patch_parts *parts, uint32_t place)
+uint32_t patch_part_at(struct patch_parts *parts, uint32_t position)
 {
-    while (parts->i < parts->n && parts->place < place) {
+    while (parts->i < parts->n && parts->position < position) {
         struct part_facts facts;
         struct cursor c = cursor_read(patch_part_record(parts, parts->i + 1), PART_LEN);
         part_fields(&c, &facts);
-        parts->place += PLACES >> facts.depth;
+        parts->position += SHELF_LEN >> facts.depth;
         parts->i++;
     }
-    return parts->i < parts->n && parts->place == place ? parts->i + 1 : 0;
+    return parts->i < parts->n && parts->position == position ? parts->i + 1 : 0;
 }
 
 uint32_t patch_family(const struct family *family)
@@ -213,7 +213,7 @@ static void out_changes(struct diff *d, uint32_t i)
     out_vector(&d->out, &d->models.vectors, &step);
 }
 
-/* Of lines: records of parts against those that began in the same places; then the parts. */
+/* For lines: records of the parts against those that began at the same positions; then the parts. */
 static void out_lines(struct diff *d, bool records)
 {
     struct patch_parts old = patch_parts(d->old_body, d->old_lines);
@@ -221,15 +221,15 @@ static void out_lines(struct diff *d, bool records)
     if (now.n && records)
         out_image(&d->out, &d->models.record, patch_lines_record(&old), patch_lines_record(&now),
                   LINES_LEN);
-    for (uint32_t i = 0, place = 0; i < now.n; i++) {
+    for (uint32_t i = 0, position = 0; i < now.n; i++) {
         const struct body *b = lines_part(now.lines, i);
-        uint32_t base = patch_part_at(&old, place);
+        uint32_t base = patch_part_at(&old, position);
         if (records)
             out_image(&d->out, &d->models.record, patch_part_record(&old, base),
                       patch_part_record(&now, i + 1), PART_LEN);
         else
             out_part(&d->out, &d->models.lines, base ? lines_part(old.lines, base - 1) : NULL, b);
-        place += PLACES >> part_facts(b).depth;
+        position += SHELF_LEN >> part_facts(b).depth;
     }
 }
 

@@ -51,16 +51,16 @@ tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint
 /* Record i - 1 of a body; zeros for i = 0. */
 const uint8_t *patch_record(const uint8_t *body, uint32_t i);
 uint32_t patch_family(const struct family *family);
-/* The parts of lines in a body, from place to place. */
+/* The parts of lines in a body, in order. */
 struct patch_parts {
     const struct lines *lines;
     const uint8_t *records;
-    uint32_t n, i, place; /* the next one, and where it begins */
+    uint32_t n, i, position; /* the next part, and its first position */
 };
 
 struct patch_parts patch_parts(const uint8_t *body, const struct lines *lines);
-/* The number plus 1 of the part that begins at a place, 0 if none does. Places rise. */
-uint32_t patch_part_at(struct patch_parts *parts, uint32_t place);
+/* The number plus 1 of the part that begins at a position, 0 if none does. Positions must ascend. */
+uint32_t patch_part_at(struct patch_parts *parts, uint32_t position);
 /* Record i - 1; zeros for i = 0. */
 const uint8_t *patch_part_record(const struct patch_parts *parts, uint32_t i);
 /* What the lines were made for; zeros if there are none. */

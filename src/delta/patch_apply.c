@@ -51,15 +51,15 @@ static tamis_error read_part_records(struct apply *p, uint32_t n)
     if (n)
         in_image(&p->in, &p->models.record, patch_lines_record(&old), at, LINES_LEN);
     at += LINES_LEN;
-    for (uint32_t i = 0, place = 0; i < n; i++, at += PART_LEN) {
+    for (uint32_t i = 0, position = 0; i < n; i++, at += PART_LEN) {
         struct part_facts facts;
         struct cursor c = cursor_read(at, PART_LEN);
-        in_image(&p->in, &p->models.record, patch_part_record(&old, patch_part_at(&old, place)), at,
-                 PART_LEN);
+        in_image(&p->in, &p->models.record, patch_part_record(&old, patch_part_at(&old, position)),
+                 at, PART_LEN);
         part_fields(&c, &facts);
         if (p->in.broken || c.wrong || part_facts_wrong(&facts))
             return broken;
-        place += PLACES >> facts.depth;
+        position += SHELF_LEN >> facts.depth;
     }
     return TAMIS_OK;
 }
@@ -72,7 +72,7 @@ static tamis_error read_body(struct apply *p, bool bits_only)
     head_fields(&c, &p->head);
     uint32_t n = p->head.n, n_old = layers_count(set_layers(p->s)), parts = p->head.line_parts;
     if (c.wrong || (n == 0 && parts == 0) || n > MATRIX_COLUMNS_MAX ||
-        n > n_old + 8 * p->patch_len || parts > PLACES)
+        n > n_old + 8 * p->patch_len || parts > SHELF_LEN)
         return broken;
     p->len = HEAD_LEN + RECORD_LEN * (uint64_t)n + (parts ? LINES_LEN + PART_LEN * parts : 0);
     p->body = mem_new(set_allocator(p->s), 1, p->len);
@@ -185,13 +185,13 @@ static tamis_error read_lines(struct apply *p)
     struct patch_parts old = patch_parts(p->old_body, set_lines(p->s));
     if (!lines_read(p->made, &p->head, NULL))
         return TAMIS_ENOMEM;
-    for (uint32_t i = 0, place = 0; i < p->head.line_parts; i++) {
+    for (uint32_t i = 0, position = 0; i < p->head.line_parts; i++) {
         struct body *b = lines_part(set_lines(p->made), i);
-        uint32_t base = patch_part_at(&old, place);
+        uint32_t base = patch_part_at(&old, position);
         if (!in_part(&p->in, &p->models.lines, base ? lines_part(old.lines, base - 1) : NULL, b,
                      set_allocator(p->made)))
             return broken;
-        place += PLACES >> part_facts(b).depth;
+        position += SHELF_LEN >> part_facts(b).depth;
     }
     return TAMIS_OK;
 }

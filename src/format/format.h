@@ -238,7 +238,7 @@ struct section_kind {
     /* Its length; false if there is none. */
     bool (*length)(const struct head *head, uint32_t owner, uint64_t *len);
     /* Its bytes in memory, as they are written; NULL: nowhere. */
-    uint8_t *(*place)(const struct set *s, uint32_t owner);
+    uint8_t *(*data)(const struct set *s, uint32_t owner);
     /* Writes what is not in memory in that form: some of the next bytes, possibly none; returns
        how much work it was. */
     size_t (*make)(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,

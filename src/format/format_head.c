@@ -406,31 +406,31 @@ static tamis_error check_parts(const struct head *head, const uint8_t *body, tam
     return TAMIS_OK;
 }
 
-/* The parts of lines: each can be, and together they have every place once. Adds up their keys. */
+/* Checks the parts of lines: each is possible, and together they cover every position once. Adds up their keys. */
 static tamis_error check_lines(const struct head *head, const uint8_t *body, uint64_t *keys,
                                tamis_reason *reason)
 {
-    uint32_t place = 0;
+    uint32_t position = 0;
     for (uint32_t i = 0; i < head->line_parts; i++) {
         const uint8_t *at = head->lines + LINES_LEN + PART_LEN * (size_t)i;
         struct part_facts p;
         struct cursor c = cursor_read(at, PART_LEN);
         part_fields(&c, &p);
         const char *wrong = c.wrong ? c.wrong : part_facts_wrong(&p);
-        uint32_t places = PLACES >> (wrong ? 0 : p.depth);
-        if (!wrong && (place % places || place + places > PLACES))
-            wrong = "its place";
+        uint32_t positions = SHELF_LEN >> (wrong ? 0 : p.depth);
+        if (!wrong && (position % positions || position + positions > SHELF_LEN))
+            wrong = "its position";
         if (!wrong && __builtin_add_overflow(*keys, p.keys, keys))
             wrong = "too many keys";
         if (wrong)
             return fail_at(reason, TAMIS_EFORMAT, BODY_AT + (uint64_t)(at - body) + c.wrong_at,
                            "part %u of the lines: %s", i, wrong);
-        place += places;
+        position += positions;
     }
-    return place == PLACES || head->line_parts == 0
+    return position == SHELF_LEN || head->line_parts == 0
                ? TAMIS_OK
                : fail_at(reason, TAMIS_EFORMAT, BODY_AT + (uint64_t)(head->lines - body),
-                         "the parts of the lines do not have all places");
+                         "the parts of the lines do not cover all positions");
 }
 
 static tamis_error check_layers(const struct head *head, const uint8_t *body, uint64_t stored,
@@ -491,7 +491,7 @@ static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash 
     if (wrong)
         return wrong;
     bool smooth = head->set.growth == TAMIS_SMOOTH;
-    if (head->line_parts > (smooth ? PLACES : 0) || (head->set.deletable && smooth && head->n))
+    if (head->line_parts > (smooth ? SHELF_LEN : 0) || (head->set.deletable && smooth && head->n))
         return "the parts of lines";
     if ((head->n == 0 && head->line_parts == 0) ||
         head->n > layers_max(head->set.growth, records) || len != head_body_len(head) ||

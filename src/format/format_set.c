@@ -227,17 +227,17 @@ bool matrix_read(struct set *s, const struct head *head, const struct container 
 }
 
 /* The lists of entries apart are small, and always in memory. */
-static bool part_view(struct lines *l, uint32_t place, const struct part_facts *facts, uint32_t i,
-                      const struct container *view)
+static bool part_view(struct lines *l, uint32_t position, const struct part_facts *facts,
+                      uint32_t i, const struct container *view)
 {
     const uint8_t *piece[PART_PIECES] = {0};
     uint64_t len;
     for (uint32_t what = 0; view && what < PART_PIECES; what++)
         piece[what] = container_find(view, SECTION_LINES, PART_PIECES * i + what, &len);
-    const struct body *b = lines_append(l, place, facts, piece[PART_LINES], piece[PART_STASH]);
+    const struct body *b = lines_append(l, position, facts, piece[PART_LINES], piece[PART_STASH]);
     for (unsigned what = PART_COARSE; b && what < PART_PIECES; what++)
         if (piece[what])
-            memcpy(part_place(b, what), piece[what], (size_t)part_len(facts, what));
+            memcpy(part_data(b, what), piece[what], (size_t)part_len(facts, what));
     return b != NULL;
 }
 
@@ -248,10 +248,10 @@ bool lines_read(struct set *s, const struct head *head, const struct container *
     struct lines *l = &s->lines;
     bool made = lines_begin(l, l->allocator, head->line_fpp, head->line_width, head->line_parts) ==
                 TAMIS_OK;
-    for (uint32_t i = 0, place = 0; made && i < head->line_parts; i++) {
+    for (uint32_t i = 0, position = 0; made && i < head->line_parts; i++) {
         struct part_facts facts = head_part(head, i);
-        made = part_view(l, place, &facts, i, view);
-        place += PLACES >> facts.depth;
+        made = part_view(l, position, &facts, i, view);
+        position += SHELF_LEN >> facts.depth;
     }
     smooth_limit(s);
     set_quick(s);

@@ -138,8 +138,7 @@ static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, t
     const struct section_kind *kind = &section_kinds[in->s.type];
     bool zeros = in->done >= in->s.len, after = in->s.offset >= in->tables;
     struct kept *to = after ? &in->held : &in->aside;
-    bool keep =
-        after ? !zeros || in->wrong != TAMIS_OK || in->s.type == SECTION_ONES : !kind->place;
+    bool keep = after ? !zeros || in->wrong != TAMIS_OK || in->s.type == SECTION_ONES : !kind->data;
     if (zeros) {
         tamis_error e = gap_check(data, len, in->have, reason);
         if (e != TAMIS_OK)
@@ -149,8 +148,8 @@ static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, t
     }
     if (!in->view && keep && !bytes_add(&in->allocator, to, data, len))
         return fail(reason, TAMIS_ENOMEM, "no memory for what is being checked");
-    if (!in->view && !zeros && kind->place)
-        memcpy(kind->place(in->set, in->s.owner) + in->done, data, len);
+    if (!in->view && !zeros && kind->data)
+        memcpy(kind->data(in->set, in->s.owner) + in->done, data, len);
     in->done += len;
     if (!zeros && kind->look)
         kind->look(in);
@@ -408,7 +407,7 @@ static void put_sections(const struct pieces_in *in, struct writer *w, bool tabl
         if (tables)
             put_pairs(in, s.owner, w);
         else
-            put(w, section_kinds[s.type].place(in->set, s.owner), min_u64(there, s.len));
+            put(w, section_kinds[s.type].data(in->set, s.owner), min_u64(there, s.len));
         put(w, zeros, there > s.len ? min_u64(there - s.len, pad) : 0);
     }
 }

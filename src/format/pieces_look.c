@@ -15,9 +15,9 @@ static void note_wrong(struct pieces_in *in, const char *what)
 /* The bytes of the section. */
 static const uint8_t *here(const struct pieces_in *in)
 {
-    uint8_t *(*place)(const struct set *, uint32_t) = section_kinds[in->s.type].place;
+    uint8_t *(*data)(const struct set *, uint32_t) = section_kinds[in->s.type].data;
     return in->view                    ? in->view + in->s.offset
-           : place                     ? place(in->set, in->s.owner)
+           : data                      ? data(in->set, in->s.owner)
            : in->s.offset < in->tables ? in->aside.data + (in->s.offset - in->late)
                                        : in->held.data;
 }
@@ -97,11 +97,11 @@ void lines_look(struct pieces_in *in)
     bool all = in->done == in->s.len;
     in->checked = in->done;
     if (what == PART_LINES)
-        wrong = part_check_lines(c, part_place(b, PART_LINES), in->done / LINE_BYTES);
+        wrong = part_check_lines(c, part_data(b, PART_LINES), in->done / LINE_BYTES);
     else if (all && what == PART_STASH)
-        wrong = part_check_stash(c, part_place(b, PART_LINES), part_place(b, PART_STASH));
+        wrong = part_check_stash(c, part_data(b, PART_LINES), part_data(b, PART_STASH));
     else if (all)
-        wrong = part_check_list(c, what, (const void *)part_place(b, what));
+        wrong = part_check_list(c, what, (const void *)part_data(b, what));
     bool last = all && !in->skim;
     for (unsigned later = what + 1; later < PART_PIECES; later++)
         last &= part_len(&facts, later) == 0;

@@ -136,16 +136,16 @@ static const uint8_t *section_bytes(const struct pieces_out *o, const struct set
         break;
     case SECTION_LINES:
         if (o->piecewise && lines_moment(set_lines(s)))
-            return part_place(lines_held(set_lines(s), section->owner / PART_PIECES),
-                              section->owner % PART_PIECES);
+            return part_data(lines_held(set_lines(s), section->owner / PART_PIECES),
+                             section->owner % PART_PIECES);
         break;
     default:
         if (section->type == SECTION_BITS && o->piecewise &&
             set_part(s, section->owner)->vector->turned.data)
             return NULL;
     }
-    uint8_t *(*place)(const struct set *, uint32_t) = section_kinds[section->type].place;
-    return place ? place(s, section->owner) : NULL;
+    uint8_t *(*data)(const struct set *, uint32_t) = section_kinds[section->type].data;
+    return data ? data(s, section->owner) : NULL;
 }
 
 /* Adds new bytes to the checksums and the ones. */
@@ -427,7 +427,7 @@ static const struct kept_sums *section_sums(const struct set *s, const struct se
     else if (section->type == SECTION_BITS || counters)
         sums = vector_sums(set_part(s, section->owner)->vector, counters, set_allocator(s));
     if (sums)
-        kept_sums_refresh(sums, section_kinds[section->type].place(s, section->owner));
+        kept_sums_refresh(sums, section_kinds[section->type].data(s, section->owner));
     return sums;
 }
 

@@ -62,35 +62,35 @@ static bool lines_length(const struct head *head, uint32_t owner, uint64_t *len)
     return *len;
 }
 
-static uint8_t *bits_place(const struct set *s, uint32_t owner)
+static uint8_t *bits_data(const struct set *s, uint32_t owner)
 {
     return (uint8_t *)set_part(s, owner)->vector->bits.words;
 }
 
-static uint8_t *matrix_place(const struct set *s, uint32_t owner)
+static uint8_t *matrix_data(const struct set *s, uint32_t owner)
 {
     (void)owner;
     return (uint8_t *)atomic_load(&s->stack->more->matrix)->bits.words;
 }
 
-static uint8_t *counters_place(const struct set *s, uint32_t owner)
+static uint8_t *counters_data(const struct set *s, uint32_t owner)
 {
     return set_part(s, owner)->vector->counters.nibbles.data;
 }
 
-static uint8_t *lines_place(const struct set *s, uint32_t owner)
+static uint8_t *lines_data(const struct set *s, uint32_t owner)
 {
-    return part_place(lines_part(set_lines(s), owner / PART_PIECES), owner % PART_PIECES);
+    return part_data(lines_part(set_lines(s), owner / PART_PIECES), owner % PART_PIECES);
 }
 
 const struct section_kind section_kinds[SECTION_END] = {
-    [SECTION_BITS] = {bits_length, bits_place, bits_make, bits_look},
-    [SECTION_MATRIX] = {matrix_length, matrix_place, matrix_make, matrix_look},
-    [SECTION_COUNTERS] = {counters_length, counters_place, NULL, counters_look},
+    [SECTION_BITS] = {bits_length, bits_data, bits_make, bits_look},
+    [SECTION_MATRIX] = {matrix_length, matrix_data, matrix_make, matrix_look},
+    [SECTION_COUNTERS] = {counters_length, counters_data, NULL, counters_look},
     [SECTION_ESCAPES] = {escapes_length, NULL, escapes_make, escapes_look},
     [SECTION_PENDING] = {pending_length, NULL, NULL, NULL},
     [SECTION_CANDIDATES] = {candidates_length, NULL, NULL, NULL},
     [SECTION_TABLE] = {table_length, NULL, table_make, table_look},
-    [SECTION_LINES] = {lines_length, lines_place, NULL, lines_look},
+    [SECTION_LINES] = {lines_length, lines_data, NULL, lines_look},
     [SECTION_ONES] = {ones_length, NULL, NULL, ones_look},
 };
