@@ -1,11 +1,11 @@
-/* Extents of an arena: where blocks may go, and what goes back to the system. See arena.h. */
+/* The extents of an arena: placing blocks, and returning pages to the system. See arena.h. */
 #include "arena.h"
 
 #include "mem.h"
 
 #define LINE ((size_t)64)
 
-/* The highest extent with so many bytes; n: none. */
+/* The highest free extent of at least so many bytes; n if there is none. */
 static uint32_t extent_that_fits(const struct arena *a, size_t bytes)
 {
     uint32_t i = a->n;
@@ -14,7 +14,7 @@ static uint32_t extent_that_fits(const struct arena *a, size_t bytes)
     return i > 0 ? i - 1 : a->n;
 }
 
-/* The first extent behind the address. */
+/* The first extent after the address. */
 static uint32_t extent_behind(const struct arena *a, const char *at)
 {
     return SEARCH(i, a->n, a->free[i].at < at);
@@ -51,7 +51,7 @@ static void extent_add(struct arena *a, char *at, size_t bytes)
 static bool room_for_one(struct arena *a)
 {
     size_t most =
-        a->n + 2 * a->blocks + 4; /* freeing a block may add an extent; and unmapping, some */
+        a->n + 2 * a->blocks + 4; /* freeing a block may add an extent, and so may unmapping */
     if (most <= a->room)
         return true;
     size_t room = most + most / 2 + 8;
@@ -93,7 +93,7 @@ void *arena_new(struct arena *a, size_t bytes)
     return at;
 }
 
-/* The whole pages of an extent back to the system; there is room for one extent more. */
+/* Returns the whole pages of an extent to the system; there is room for one more extent. */
 static void unmap(struct arena *a, uint32_t i)
 {
     struct extent whole = a->free[i];
@@ -123,7 +123,7 @@ void arena_free(struct arena *a, void *block, size_t bytes)
 
 void arena_end(struct arena *a)
 {
-    while (a->n) /* whole pages, as they were taken */
+    while (a->n) /* every extent is whole pages now */
         unmap(a, 0);
     mem_free(&mem_system, a->free, a->room, sizeof *a->free);
     *a = (struct arena){.page = a->page};

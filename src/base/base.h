@@ -25,8 +25,8 @@ enum isa cpu_isa(void);
 /* AVX-512 with VBMI2: lanes of 16 bits are compressed in one instruction. */
 bool cpu_compresses(void);
 
-/* Nanoseconds since 1970, for data that outlives processes and reboots; and since some moment by a
-   clock that is never set and counts while the machine sleeps. */
+/* Nanoseconds since 1970, for data that outlives processes and reboots; and nanoseconds of a clock
+   that is never set and counts while the machine sleeps. */
 uint64_t clock_real(void *unused);
 uint64_t clock_steady(void *unused);
 
@@ -93,7 +93,7 @@ ALWAYS_INLINE int hex_digit(uint8_t c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* n bytes from 2n hexadecimal digits; false if one is not. */
+/* n bytes from 2n hexadecimal digits; false if there is another character. */
 static inline bool hex_bytes(uint8_t *out, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

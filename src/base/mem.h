@@ -27,18 +27,18 @@ void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, siz
 void *mem_grow_secret(const tamis_allocator *a, void *memory, size_t old, size_t n); /* bytes */
 
 /*
- * Copies of large structures in two steps: what is taken from the allocator is taken at once, and the bytes come later,
- * in another thread if one likes. While copies are put off in a thread, mem_copy() there notes long ones; nobody
- * may read the copy, or change the original, before mem_copy_now() has done them.
+ * Copies large structures in two steps: memory is allocated at once, and the bytes are copied later, possibly in
+ * another thread. While copies are deferred in a thread, mem_copy() only notes the long ones; nobody may read the
+ * copy, or change the original, before mem_copy_now() has done them.
  */
 struct mem_later {
     struct mem_copy *list;
     size_t n, room;
 };
 
-void mem_copy_later(struct mem_later *later); /* in this thread; NULL: no longer */
+void mem_copy_later(struct mem_later *later); /* for this thread; NULL: no longer defer */
 void mem_copy(void *to, const void *from, size_t len);
-void mem_copy_now(struct mem_later *later); /* all, and frees the list */
+void mem_copy_now(struct mem_later *later); /* does all copies and frees the list */
 void mem_later_free(struct mem_later *later);
 
 /* Zeroed bytes, aligned to 64. `base` and `size` are what the allocator returned. */
@@ -54,7 +54,7 @@ bool block_bare(const tamis_allocator *a, size_t bytes, struct block *out); /* n
 /* Copies `len` bytes and fills with zeros up to `bytes`. */
 bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
                 struct block *out);
-/* What block_new takes for so many bytes. */
+/* The bytes that block_new takes for so many. */
 size_t block_size(size_t bytes, bool mapped);
 void block_free(const tamis_allocator *a, struct block *block);
 void block_moved(struct block *block, void *base); /* the allocator moved it, including its bytes */

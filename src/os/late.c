@@ -1,4 +1,4 @@
-/* Loading a library by its name, with the functions that are used of it. See late.h. */
+/* Loads a library by name, with the functions that are used. See late.h. */
 #include "late.h"
 
 #include <dlfcn.h>

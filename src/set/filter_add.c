@@ -1,4 +1,4 @@
-/* Adding keys: to plain filters in batches, to deletable ones key by key. */
+/* Adds keys: to plain filters in batches, to deletable ones key by key. */
 #include "set.h"
 
 /* ---- adding: plain --------------------------------------------------------------------------- */
@@ -23,7 +23,8 @@ static void vector_turn(struct vector *v, uint64_t position)
         turned[position >> 6] |= UINT64_C(1) << (position & 63);
 }
 
-/* Bit by bit: columns, and vectors whose changes are watched or whose bits are kept. */
+/* Adds bit by bit: to columns, and to vectors whose changes are watched or which are being written.
+   */
 static void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     uint64_t positions[K_MAX];
@@ -62,8 +63,8 @@ uint64_t vector_add(struct vector *v, const tamis_digest *digests, size_t n, uin
     return added;
 }
 
-/* Beside other threads: the room is claimed first and what was not needed given back, so that the
-   capacity holds however they interleave. False if others took the room. */
+/* While other threads add: claims room first and returns what was not needed, so that the capacity
+   is kept however the threads interleave. False if others took the room. */
 static bool vector_add_shared(struct set *s, struct vector *v, const tamis_digest *digests,
                               size_t n, uint8_t *fresh)
 {
@@ -84,7 +85,7 @@ static bool vector_add_shared(struct set *s, struct vector *v, const tamis_diges
     return true;
 }
 
-/* How many keys may be added to the vector without looking at each whether it is still room. */
+/* The number of keys that can be added to the vector without checking its room for each. */
 static uint64_t room_in(const struct set *s, const struct vector *v)
 {
     uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
@@ -101,7 +102,8 @@ static struct layer *newest_of(const struct set *s)
     return layers->l[layers_count(layers) - 1];
 }
 
-/* Which digests need no adding: all their bits are set in one vector (window: in the newest). */
+/* Finds the digests that need not be added: all their bits are set in one vector (window: in the
+   newest). */
 static void find_present(struct set *s, const tamis_digest *digests, size_t n, uint8_t *present,
                          uint64_t now)
 {
@@ -121,8 +123,8 @@ static void find_present(struct set *s, const tamis_digest *digests, size_t n, u
     }
 }
 
-/* Adds digests that are in no vector to one with room, as many as it takes. The same key twice is
-   noticed by the vector it goes into. */
+/* Adds digests that no vector has to one with room, as many as it takes. The vector itself notices
+   repeated keys. */
 static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
                                size_t *done, uint64_t now)
 {
@@ -131,7 +133,7 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
     tamis_error e = growth_active(s, &layer);
     *done = 0;
     bool full = e == TAMIS_EFULL || e == TAMIS_ESPACE;
-    if (full && set_opt(s)->growth != TAMIS_WINDOW) { /* no reason to refuse a member */
+    if (full && set_opt(s)->growth != TAMIS_WINDOW) { /* members are not refused */
         filter_bits_have(s, digests, 1, fresh);
         *done = fresh[0];
         fresh[0] = 0;
@@ -142,7 +144,7 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
     struct vector *v = layer->part[0].vector;
     size_t some = (size_t)min_u64(n, max_u64(1, room_in(s, v)));
     if (set_opt(s)->growth == TAMIS_WINDOW && layer != newest)
-        some = 1; /* presence was asked of another vector */
+        some = 1; /* presence was tested in another vector */
     if (!set_opt(s)->shared_adds)
         s->stack->stored += vector_add(v, digests, some, fresh);
     else if (!vector_add_shared(s, v, digests, some, fresh))
@@ -170,8 +172,8 @@ static tamis_error add_one_plain(struct set *s, tamis_digest digest, uint8_t *fr
     return e;
 }
 
-/* Up to where a vector is full: what comes after must be asked for again, since it may be in there
-   now. So a batch ends as its keys one by one would. */
+/* Stops where a vector becomes full: later keys must be looked up again, because they may be in it
+   now. So a batch has the same result as its keys one by one. */
 static tamis_error add_some_plain(struct set *s, const tamis_digest *digests, size_t n,
                                   uint8_t *fresh, size_t *done, uint64_t now)
 {
@@ -195,7 +197,7 @@ static tamis_error add_some_plain(struct set *s, const tamis_digest *digests, si
         fresh[who[i]] = set[i];
     *done = added == m ? n : who[added];
     if (window && added && newest_of(s) != newest)
-        *done = who[added - 1] + 1u; /* what comes after was asked of another vector */
+        *done = who[added - 1] + 1u; /* later keys were looked up in another vector */
     return e;
 }
 
@@ -257,7 +259,7 @@ void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n)
 {
     const struct layers *layers = set_layers(s);
     uint32_t newest = layers_count(layers) - 1;
-    if (n == 1) /* what one key touches is on its way soon enough */
+    if (n == 1) /* prefetching does not help a single key */
         return;
     vector_fetch(layers->v[newest], digests, n); /* most keys are there, or go there */
     for (uint32_t j = newest; j-- > 0 && layers->v[j]->stride == 1;)
@@ -276,7 +278,7 @@ static tamis_error add_batch_deletable(struct set *s, const tamis_digest *digest
     return TAMIS_OK;
 }
 
-/* Plain filters of one vector with room: straight into it, as far as it certainly fits. */
+/* Plain filters of one vector with room: adds directly to it, as many keys as certainly fit. */
 static size_t add_run(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     enum { RUN = 1024 };

@@ -13,7 +13,7 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
     uint64_t taken[WORDS] = {0};
     uint32_t n = layers_count(layers), last = n + LARGER;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t at = layers->l[i]->slot - from; /* those before it wrap to far beyond */
+        uint32_t at = layers->l[i]->slot - from; /* slots before `from` wrap to large numbers */
         if (at <= last)
             taken[at >> 6] |= UINT64_C(1) << (at & 63);
     }
@@ -74,7 +74,7 @@ static unsigned next_lambda(struct set *s)
     while (least < LAMBDA_MAX &&
            set_opt(s)->capacity << (least - 1) < (total + PLAN_PARTS - 1) / PLAN_PARTS)
         least++;
-    if (now > last->born) { /* a clock that stood still tells nothing */
+    if (now > last->born) { /* a clock that stood still says nothing */
         double rate = (double)layer_load(s, last) / (double)(now - last->born);
         if (f->holt.n == 0)
             f->base_rate = rate;
@@ -109,13 +109,13 @@ static uint32_t count_old(const struct set *s, uint64_t now)
 }
 
 /*
- * A window begins a layer when the last one is a span, W/(G-1), old: of those in use G at most began so.
- * A layer that is full before its time is followed by one twice as large as the largest full one, at
- * least: what fills before its span is over was smaller than the capacity, so that the first layer,
- * 5/4 capacity / (G-1), doubles few times. Those places come on top, and however the keys of a window
- * arrive, there is a place for them.
+ * A window starts a layer when the last one is a span, W/(G-1), old, so at most G of those in use were
+ * started for this reason. A layer that fills early is followed by one at least twice as large as the
+ * largest full one. A layer that fills within its span is smaller than the capacity, so the first layer,
+ * of 5/4 capacity / (G-1), is doubled only a few times. These doublings get extra slots, so that the
+ * keys of a window always fit, however they arrive.
  */
-static uint32_t window_places(uint32_t vectors)
+static uint32_t window_layers(uint32_t vectors)
 {
     uint32_t doublings = 0;
     while (UINT64_C(5) << doublings < 4 * (uint64_t)(vectors - 1))
@@ -123,9 +123,9 @@ static uint32_t window_places(uint32_t vectors)
     return vectors + doublings;
 }
 
-uint32_t growth_places(const struct settings *set)
+uint32_t growth_layers_max(const struct settings *set)
 {
-    return set->growth == TAMIS_WINDOW ? window_places(set->vectors_max) : set->vectors_max;
+    return set->growth == TAMIS_WINDOW ? window_layers(set->vectors_max) : set->vectors_max;
 }
 
 static uint64_t window_span(const struct set *s)
@@ -133,8 +133,8 @@ static uint64_t window_span(const struct set *s)
     return set_opt(s)->window / (set_opt(s)->vectors_max - 1);
 }
 
-/* What will arrive in a span at the pace of the last layer, plus a quarter; but no more than the
-   whole capacity before one layer held that, and at most 8 times the last one: a burst tells
+/* The keys expected in a span at the pace of the last layer, plus a quarter; but not more than the whole
+   capacity until a layer has held that many, and at most 8 times the last layer, because a burst says
    little. */
 static uint64_t window_need(const struct set *s, const struct layers *layers, uint32_t n,
                             uint64_t now)
@@ -159,7 +159,7 @@ static tamis_error next_window(struct set *s, struct layer_plan *plan)
     uint32_t n = layers_count(layers);
     uint64_t capacity = n ? window_need(s, layers, n, set_now(s)) : set_opt(s)->capacity;
     plan->capacity = min_u64(capacity, BITS_MAX);
-    plan->fpp = set_opt(s)->budget / growth_places(set_opt(s));
+    plan->fpp = set_opt(s)->budget / growth_layers_max(set_opt(s));
     return plan_parts(s, plan);
 }
 
@@ -226,7 +226,7 @@ tamis_error growth_next(struct set *s, struct layer **out)
 {
     struct layer_plan plan = {0};
     if (s->stack->next_id == UINT32_MAX ||
-        s->stack->grown == UINT32_MAX) /* foreign bytes may say so */
+        s->stack->grown == UINT32_MAX) /* untrusted bytes may claim so */
         return TAMIS_ELIMIT;
     tamis_error e = next_of(s, &plan);
     return e == TAMIS_OK ? plan_make(s, &plan, out) : e;
@@ -280,7 +280,7 @@ static struct layer *fewest_ones(const struct layers *layers)
     return layers->l[best];
 }
 
-/* The first one; NULL: all are full. Whoever makes room sets `open`, so each is tested once. */
+/* The first layer with room, or NULL. Whoever makes room sets `open`, so each layer is tested once. */
 static struct layer *first_with_room(struct set *s, const struct layers *layers, uint32_t n)
 {
     while (s->stack->open < n && vector_full(layers->v[s->stack->open]))
@@ -313,7 +313,8 @@ tamis_error growth_active(struct set *s, struct layer **out)
 bool growth_bound(const struct set *s)
 {
     return set_opt(s)->growth == TAMIS_FIXED ||
-           (set_opt(s)->vectors_max && layers_count(set_layers(s)) >= growth_places(set_opt(s)));
+           (set_opt(s)->vectors_max &&
+            layers_count(set_layers(s)) >= growth_layers_max(set_opt(s)));
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
@@ -321,11 +322,12 @@ bool growth_bound(const struct set *s)
 tamis_error growth_turn(struct set *s, uint64_t now)
 {
     const struct layers *layers = set_layers(s);
-    uint32_t n = layers_count(layers), old = count_old(s, now), places = growth_places(set_opt(s));
+    uint32_t n = layers_count(layers), old = count_old(s, now),
+             most = growth_layers_max(set_opt(s));
     struct layer *newest = layers->l[n - 1], *made = NULL;
     bool due = now - newest->born > window_span(s), empty = layers->v[n - 1]->load == 0;
     tamis_error e = TAMIS_OK;
-    if (due && !empty && n - old < places) {
+    if (due && !empty && n - old < most) {
         e = growth_next(s, &made); /* what can fail comes first */
         if (e == TAMIS_ESPACE && old && set_let_go(s, old)) {
             old = 0; /* at the memory limit: old ones make room */
@@ -335,7 +337,7 @@ tamis_error growth_turn(struct set *s, uint64_t now)
             return e;
     }
     /* if there is no memory they are dropped later */
-    if (old && !set_let_go(s, old) && n == places) {
+    if (old && !set_let_go(s, old) && n == most) {
         layer_free(made, set_allocator(s));
         return TAMIS_OK;
     }

@@ -22,9 +22,10 @@ static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
     return shape_from_plan(opt->layout, size, &plan->shape[0]);
 }
 
-/* Number of values of an attribute to plan for: as given, or, once a layer has seen more, what
+/* The number of values of an attribute to plan for: as given, or, once a layer has seen more, what
    that layer was made for. An attribute that is full gets at least twice as much, and as much as
-   records bring at the rate at which it filled: new values become rarer, so this is enough. */
+   the records will bring at the rate at which it filled: new values become rarer, so this is
+   enough. */
 static uint64_t next_values(const struct set *s, uint32_t attribute, uint64_t capacity)
 {
     const struct layers *layers = set_layers(s);
@@ -181,8 +182,8 @@ void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
 /*
  * With several vectors none gets the six deviations: in the long run each would end there. A key
  * that another vector covers goes into that one without being counted, and its removal may lower
- * that vector's load, so load drifts down and only the bits tell what is full. Vectors made as
- * published hold their capacity.
+ * that vector's load, so the load drifts down and only the bits show when a vector is full. Vectors
+ * made as published hold their capacity.
  */
 void set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp)
 {

@@ -217,7 +217,7 @@ uint64_t spot_copies(const struct spot *spot)
 static uint64_t copies_in(struct set *s, uint32_t id, const tamis_digest *key)
 {
     struct spot spots[SPOTS_MAX];
-    uint32_t n = place_spots(s, id, key, spots);
+    uint32_t n = candidate_spots(s, id, key, spots);
     uint64_t copies = n ? UINT64_MAX : 0;
     for (uint32_t part = 0; part < n && copies; part++)
         copies = min_u64(copies, spot_copies(&spots[part]));
@@ -225,13 +225,13 @@ static uint64_t copies_in(struct set *s, uint32_t id, const tamis_digest *key)
 }
 
 /* Watches every position of the entry in one layer, for that many copies or fewer. */
-static void watch_place(struct set *s, uint32_t entry, uint32_t id, uint64_t level)
+static void watch_candidate(struct set *s, uint32_t entry, uint32_t id, uint64_t level)
 {
     struct removals *r = &s->stack->more->removals;
     struct pending *p = &r->entries[entry];
     struct spot spots[SPOTS_MAX];
     uint64_t positions[K_MAX];
-    uint32_t n = place_spots(s, id, removals_key(r, entry), spots);
+    uint32_t n = candidate_spots(s, id, removals_key(r, entry), spots);
     for (uint32_t part = 0; part < n; part++) {
         unsigned probes = spot_probes(&spots[part]);
         spot_positions(&spots[part], positions);
@@ -260,7 +260,7 @@ static void watch_entry(struct set *s, uint32_t entry, uint64_t spare)
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t id = p->candidates[i];
         uint64_t here = few ? 0 : copies_in(s, id, removals_key(&s->stack->more->removals, entry));
-        watch_place(s, entry, id, here - min_u64(here, share));
+        watch_candidate(s, entry, id, here - min_u64(here, share));
     }
 }
 
@@ -283,7 +283,7 @@ static size_t probes_of(struct set *s, const tamis_digest *key, const uint32_t *
     struct spot spots[SPOTS_MAX];
     size_t probes = 0;
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t part = place_spots(s, candidates[i], key, spots); part-- > 0;)
+        for (uint32_t part = candidate_spots(s, candidates[i], key, spots); part-- > 0;)
             probes += spot_probes(&spots[part]);
     return probes;
 }
@@ -293,12 +293,12 @@ static size_t probes_of(struct set *s, const tamis_digest *key, const uint32_t *
 void pending_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
     struct removals *r = &s->stack->more->removals;
-    place_erase(s, id, key, copies);
+    candidate_erase(s, id, key, copies);
     if (r->used == 0)
         return;
     struct spot spots[SPOTS_MAX];
     uint64_t positions[K_MAX];
-    uint32_t n = place_spots(s, id, key, spots);
+    uint32_t n = candidate_spots(s, id, key, spots);
     for (uint32_t part = 0; part < n; part++) {
         spot_positions(&spots[part], positions);
         for (unsigned j = 0; j < spot_probes(&spots[part]); j++) {

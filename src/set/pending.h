@@ -67,9 +67,10 @@ uint64_t spot_copies(const struct spot *spot); /* the most that its counters all
 
 struct set;
 /* The parts of layer `id`, at most SPOTS_MAX; 0: it is gone. */
-uint32_t place_spots(const struct set *s, uint32_t id, const tamis_digest *key, struct spot *out);
+uint32_t candidate_spots(const struct set *s, uint32_t id, const tamis_digest *key,
+                         struct spot *out);
 /* Removes copies from the layer, which has them. */
-void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies);
+void candidate_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies);
 
 #define REMOVALS_NONE                                               \
     {                                                               \

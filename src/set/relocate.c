@@ -5,14 +5,14 @@
 
 #define CANDIDATES 64 /* entries per part */
 
-/* Moves what a pointer points to; `place` is the address of the pointer. */
-static void move_plain(const struct mover *m, void *place)
+/* Moves what a pointer points to; `pointer` is its address. */
+static void move_plain(const struct mover *m, void *pointer)
 {
     void *memory, *moved;
-    memcpy(&memory, place, sizeof memory);
+    memcpy(&memory, pointer, sizeof memory);
     moved = memory ? m->move(m->context, memory) : NULL;
     if (moved)
-        memcpy(place, &moved, sizeof moved);
+        memcpy(pointer, &moved, sizeof moved);
 }
 
 static void move_block(const struct mover *m, struct block *block)
@@ -90,7 +90,7 @@ static void move_matrix(const struct mover *m, struct set *s)
     set_place_columns(s);
 }
 
-/* Terms stay where they are: other sets have them too. */
+/* Terms are not moved: other sets use them too. */
 static struct set *move_head(struct set *s, const struct mover *m)
 {
     set_reclaim(s, true);

@@ -1,4 +1,4 @@
-/* The life of a set: made, copied, cleared and freed. See set.h. */
+/* Creates, copies, clears and frees sets. See set.h. */
 #include "set.h"
 
 #include "base/err.h"
@@ -116,7 +116,7 @@ size_t set_head_size(const struct set *s)
     return s->brief ? SET_BRIEF : sizeof *s;
 }
 
-/* It takes the terms, also where it fails. */
+/* Consumes the terms, also if it fails. */
 static struct set *make(struct terms *terms, const struct record_form *form, uint32_t room,
                         bool brief)
 {
@@ -151,7 +151,7 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
     return TAMIS_OK;
 }
 
-/* With its first layer. */
+/* Creates a set with its first layer. */
 static tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
                            const struct record_form *form, tamis_reason *reason)
 {
@@ -180,7 +180,7 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
     return TAMIS_OK;
 }
 
-/* Frees what the set holds, not the set. */
+/* Frees what the set holds, but not the set itself. */
 static void dispose(struct set *s)
 {
     struct terms *terms = set_terms(s);
@@ -335,7 +335,7 @@ static void layer_clear(struct layer *layer, uint64_t now)
     layer->born = layer->last = now;
 }
 
-/* In place, where no memory is needed: the oldest layer stays. */
+/* Clears in place, which needs no memory: the oldest layer is kept. */
 static void clear_in_place(struct set *s)
 {
     struct layers *layers = set_layers(s);
@@ -348,7 +348,7 @@ static void clear_in_place(struct set *s)
         s->stack->more->forecast = (struct forecast){0};
 }
 
-/* Makes the first layer anew, as it was created. */
+/* Creates the first layer again. */
 static tamis_error clear_anew(struct set *s)
 {
     struct layers *layers = set_layers(s);
@@ -388,7 +388,7 @@ void set_empty(struct set *s)
         clear_in_place(s);
     if (set_has_stack(s))
         s->stack->stored = 0;
-    if (set_stacked(s)) /* what it took while it was large goes too */
+    if (set_stacked(s)) /* also frees what it took while it was large */
         removals_free(&s->stack->more->removals, set_allocator(s));
 }
 

@@ -1,18 +1,17 @@
 /*
- * A set inside: of keys (a filter) or of records (an index). It has layers, each with a share of the
- * stated rate, and in each layer one part for the keys of a filter, or several for records:
+ * The inside of a set: of keys (a filter) or of records (an index). It has layers, each with a share of the stated
+ * rate. A layer has one part for the keys of a filter, or several parts for records:
  *
  *     part 0 .. p-1        attribute 0 .. p-1, each a vector of its values
- *     part p .. p+v-1      verifier 0 .. v-1, of the attributes in masks[0 .. v-1]: a vector or a
- *                          table of the verification values of its records
+ *     part p .. p+v-1      verifier 0 .. v-1, of the attributes in masks[0 .. v-1]: a vector or a table of the
+ *                          verification values of its records
  *
- * Layers stand in lockstep: a record is in all parts of one layer, so a match must come from one
- * layer, and each of its parts is sized for the share of the layer; so single attributes, declared
- * combinations and whole records keep the rate over all layers.
+ * A record is in all parts of one layer, so a match must come from one layer, and each part is sized for the share of
+ * its layer. So single attributes, declared combinations and whole records keep the rate over all layers.
  *
- * set_options.c and record_form.c settle the options, growth.c decides the next layer and layer_parts.c shapes
- * it, set_layers.c keeps the list, filter_add.c and records_add.c fill the layers, set_remove.c remembers what
- * cannot be settled yet, set_merge.c and filter_algebra.c work on whole sets.
+ * set_options.c and record_form.c validate the options, growth.c decides on the next layer and layer_parts.c shapes it,
+ * set_layers.c maintains the list, filter_add.c and records_add.c fill the layers, set_remove.c remembers removals
+ * that cannot be settled yet, set_merge.c and filter_algebra.c work on whole sets.
  */
 #ifndef TAMIS_SET_H
 #define TAMIS_SET_H
@@ -34,55 +33,55 @@
 #define WINDOW_DEFAULT     (UINT64_C(86400) * 1000000000)
 #define CAPACITY_DEFAULT   1024
 #define SLOT_NONE          UINT32_MAX /* a layer outside the budget: the stated rate was restated */
-#define STACK_MAX          4096       /* layers that are asked one by one */
+#define STACK_MAX          4096       /* layers that are queried one by one */
 #define PARTS_MAX          SPOTS_MAX
 #define VERIFIERS_MAX      (TAMIS_COMBOS_MAX + 1)
 #define ATTRIBUTE_LEN      255 /* of a name */
 
-/* The options as settled when the set was made; plain data, saved with it. */
+/* The validated options; plain data, saved with the set. */
 struct settings {
     tamis_growth growth;
     tamis_layout layout;
-    double fpp;    /* stated for the whole; 0: as published, no bound on the total */
-    double budget; /* what shares are taken from; fpp unless it was restated */
+    double fpp;    /* of the whole set; 0: as published, no bound on the total */
+    double budget; /* the sum of all shares; fpp unless it was restated */
     uint64_t capacity;
     bool deletable, unique, overfill, shared_adds, add_always;
     double expansion, tolerate;
-    uint32_t vectors_max; /* dynamic, window: most layers; 0: any number */
-    uint64_t items_max;   /* fixed, dynamic: full at so many; 0: no bound */
-    struct shape shape;   /* dynamic filters: of every vector. As published: of the first */
+    uint32_t vectors_max; /* dynamic, window: maximal number of layers; 0: no limit */
+    uint64_t items_max;   /* fixed, dynamic: full at this number; 0: no bound */
+    struct shape shape;   /* dynamic filters: of every vector; as published: of the first */
     bool published;
     uint8_t lambdas[TAMIS_LAMBDAS_MAX];
     uint32_t n_lambdas;
     uint64_t window, memory_limit;
 };
 
-/* What the records of an index are; saved with it. */
+/* The attributes and verifiers of records; saved with the set. */
 struct record_form {
     uint32_t attributes, verifiers;
     tamis_verifier verifier;
     tamis_verify value;
-    uint64_t masks[VERIFIERS_MAX]; /* the whole record first, where it is verified */
+    uint64_t masks[VERIFIERS_MAX]; /* the whole record first, if it is verified */
     uint64_t distinct[TAMIS_ATTRIBUTES_MAX];
     tamis_type types[TAMIS_ATTRIBUTES_MAX];
-    const char *names; /* one after the other, each with its final 0 */
+    const char *names; /* consecutive strings, each with its final 0 */
     size_t names_len;
 };
 
 struct part {
-    struct vector *vector; /* or, if NULL, */
+    struct vector *vector; /* NULL: a table */
     struct table table;
 };
 
 struct layer {
-    uint32_t id;       /* never used again in the same set */
-    uint32_t slot;     /* which share of the budget it has */
+    uint32_t id;       /* unique within the set, also over time */
+    uint32_t slot;     /* its share of the budget */
     uint64_t capacity; /* keys, or records */
     double fpp;
-    uint64_t born, last; /* clock at its making and, in a window, at its last add */
-    /* Of records; those of keys are the vector's. See layer_load and layer_count. */
-    uint64_t load;  /* adds that set a bit in some part, less removals that cleared one */
-    uint64_t count; /* copies stored: adds less settled removals */
+    uint64_t born, last; /* time of its creation and, in a window, of its last add */
+    /* Of records; for keys see the vector. See layer_load and layer_count. */
+    uint64_t load;  /* adds that set a bit in some part, minus removals that cleared one */
+    uint64_t count; /* copies stored: adds minus settled removals */
     struct layer *next_gone;
     uint32_t parts;
     struct part part[];
@@ -91,65 +90,64 @@ struct layer {
 /* The layers, oldest first. Readers load the pointer, then n, then the layers: a writer fills v[n] and
    l[n] before it raises n, and replaces the list when there is no room. */
 struct layers {
-    struct layers *retired; /* older ones, kept until no reader can be inside */
-    struct layer **l;       /* room of them, behind v */
+    struct layers *retired; /* older lists, kept while readers may be inside */
+    struct layer **l;       /* follows v */
     uint32_t room;
     _Atomic uint32_t n;
-    struct vector *v[]; /* the first part of each, as kernels want the vectors of a filter */
+    struct vector *v[]; /* the first part of each, as the kernels need the vectors of a filter */
 };
 
-/* Flexible: how fast keys come, by how fast layers filled. */
+/* Flexible: the arrival rate of keys, from the times at which layers filled. */
 struct forecast {
     struct plan_holt holt;
     double base_rate; /* the first */
 };
 
-/* What only layers other than those of smooth filters need: these share one of these, which is empty and never
-   written. */
+/* What only sets with layers need, except smooth filters: these share an empty one, which is never written. */
 struct set_more {
     struct matrix *_Atomic matrix; /* dynamic filters only */
-    struct layer *gone;            /* window: dropped layers that readers may still use */
+    struct layer *gone;            /* window: layers dropped that readers may still use */
     struct removals removals;
     struct forecast forecast;
     tamis_clock clock;
     void *clock_context;
 };
 
-/* The layers and what goes with them. Sets of lines alone share an empty one, which is never written. */
+/* The layers and their state. Sets that have only lines share an empty one, which is never written. */
 struct stack {
     struct layers *_Atomic layers;
-    struct set_more *more;    /* never another one; see set_stacked() */
-    struct vector *into;      /* the vector of quick.add, if all new keys go into one */
+    struct set_more *more;    /* never replaced; see set_stacked() */
+    struct vector *into;      /* the vector of quick.add, if all new keys go to one */
     struct record_form *form; /* NULL: a filter */
     struct mapping mapping;   /* the file that vectors, tables and lines are views of, or none */
     uint64_t stored;          /* sum of the layers' counts */
     uint32_t next_id;
-    uint32_t grown; /* layers made so far, the first included */
-    /* What a writer knows of the layers, and forgets when there are others (set_quick): */
+    uint32_t grown; /* layers created so far, including the first */
+    /* What a writer knows of the layers, until they change (set_quick): */
     uint32_t open;      /* those before this one are full */
     uint64_t tidy_till; /* removals left before a layer can be empty or two can fit into one */
 };
 
-/* What a set was made with. Sets made alike share it (terms.c), so that a small one has little else than its
-   keys; a set whose terms change has its own. */
+/* What a set is created with. Sets created alike share it (terms.c), so that a small set needs little more
+   than its keys; a set whose terms change has its own. */
 struct terms {
-    tamis_allocator allocator; /* first: lines point to it */
+    tamis_allocator allocator; /* the first member, because lines point to it */
     struct family family;
-    struct settings opt; /* but for the limit on memory */
-    uint32_t holders;    /* 0: it is one set's own */
+    struct settings opt; /* without the memory limit */
+    uint32_t holders;    /* 0: owned by one set */
 };
 
-/* In the order in which little sets use them: 128 bytes are for one of lines alone, and `quick` is cut short
+/* In the order in which small sets use them: a set of lines alone has only 128 bytes, and `quick` is truncated
    there (SET_BRIEF). */
 struct set {
     struct stack *stack;
     uint64_t memory_limit; /* 0: none */
     bool guarded;          /* a writer may free what readers use, so readers announce themselves */
     bool read_only;
-    bool bits_only;     /* came without counters and pending removals; permanently */
-    bool brief;         /* it is cut short, as long as it lives */
-    struct lines lines; /* smooth filters only; without a root there are none */
-    struct quick quick; /* how one key is looked up or added; just behind the lines */
+    bool bits_only;     /* permanently: it came without counters and pending removals */
+    bool brief;         /* truncated, for its whole life */
+    struct lines lines; /* smooth filters only; none if there is no root */
+    struct quick quick; /* how one key is looked up or added; directly follows the lines */
 };
 _Static_assert(offsetof(struct set, quick) == offsetof(struct set, lines) + sizeof(struct lines),
                "kernels find the lines before `quick`");
@@ -180,7 +178,7 @@ ALWAYS_INLINE struct family *set_family(const struct set *s)
     return &set_terms(s)->family;
 }
 
-/* Changed only where they are the set's own: terms_own(). */
+/* May be changed only if the terms are the set's own: terms_own(). */
 ALWAYS_INLINE struct settings *set_opt(const struct set *s)
 {
     return &set_terms(s)->opt;
@@ -193,15 +191,14 @@ struct family_key {
 };
 tamis_error terms_get(struct terms **out, const tamis_allocator *a, const struct settings *opt,
                       struct family_key key);
-/* Of another set, for one that is made like it; NULL if there is no memory. */
+/* One more holder of existing terms, for a set created like another; NULL if there is no memory. */
 struct terms *terms_share(struct terms *terms);
 void terms_release(struct terms *terms);
-/* Before they change: the set has its own from then on. */
+/* Gives the set its own terms, before they change. */
 tamis_error terms_own(struct set *s);
-/* When they no longer change: shared again if others have the like. */
+/* Shares the terms again, if equal ones exist, once they no longer change. */
 void terms_settle(struct set *s);
-uint64_t
-terms_bytes(const struct terms *terms); /* of the one set that has them; of shared ones none */
+uint64_t terms_bytes(const struct terms *terms); /* if one set owns them; 0 if they are shared */
 
 /* ---- set_layers.c ---- */
 ALWAYS_INLINE struct layers *set_layers(const struct set *s)
@@ -214,35 +211,35 @@ ALWAYS_INLINE uint32_t layers_count(const struct layers *layers)
     return atomic_load_explicit(&layers->n, memory_order_acquire);
 }
 
-/* Has it state of its own in `more`? */
+/* Does the set have its own `more`? */
 ALWAYS_INLINE bool set_stacked(const struct set *s)
 {
     return set_opt(s)->growth != TAMIS_SMOOTH;
 }
 
-extern const struct stack stack_none; /* of sets without one */
+extern const struct stack stack_none; /* of sets without layers */
 ALWAYS_INLINE bool set_has_stack(const struct set *s)
 {
     return s->stack != &stack_none;
 }
 
-/* A stack of its own, for a layer to come. */
+/* Gives the set its own stack, before its first layer. */
 tamis_error set_stack(struct set *s, uint32_t room);
 size_t set_head_size(const struct set *s); /* of the head */
 
-/* Digests of a key: one, or one for each attribute. */
+/* The number of digests of a key: one, or one per attribute. */
 ALWAYS_INLINE uint32_t set_width(const struct set *s)
 {
     return s->stack->more->removals.width;
 }
 
-/* Of a layer. */
+/* The number of parts of a layer. */
 ALWAYS_INLINE uint32_t set_parts(const struct set *s)
 {
     return s->stack->form ? s->stack->form->attributes + s->stack->form->verifiers : 1;
 }
 
-/* Part i of all, layer by layer. */
+/* Part i of the set, counted layer by layer. */
 ALWAYS_INLINE struct part *set_part(const struct set *s, uint32_t i)
 {
     return &set_layers(s)->l[i / set_parts(s)]->part[i % set_parts(s)];
@@ -254,7 +251,7 @@ ALWAYS_INLINE bool set_sliced(const struct set *s)
     return set_opt(s)->growth == TAMIS_DYNAMIC && !s->stack->form;
 }
 
-/* Columns are asked 64 at a time; what each add and lookup asks one by one is bounded closer. */
+/* Columns are queried 64 at a time; layers that every add and lookup tests one by one have a lower limit. */
 ALWAYS_INLINE uint32_t layers_max(tamis_growth growth, bool records)
 {
     return growth == TAMIS_DYNAMIC && !records ? MATRIX_COLUMNS_MAX : STACK_MAX;
@@ -265,7 +262,7 @@ ALWAYS_INLINE uint64_t layer_count(const struct set *s, const struct layer *laye
     return s->stack->form ? layer->count : layer->part[0].vector->count;
 }
 
-/* What of it counts for the capacity: there are no more keys than copies. */
+/* The load that counts towards the capacity: there are no more keys than copies. */
 ALWAYS_INLINE uint64_t layer_load(const struct set *s, const struct layer *layer)
 {
     const struct vector *v = layer->part[0].vector;
@@ -276,73 +273,73 @@ ALWAYS_INLINE uint64_t layer_load(const struct set *s, const struct layer *layer
 
 /* An empty list; NULL if there is no memory. */
 struct layers *layers_new(const tamis_allocator *a, uint32_t room);
-void layers_free(struct layers *layers, const tamis_allocator *a); /* and those retired */
+void layers_free(struct layers *layers, const tamis_allocator *a); /* and the retired ones */
 struct layer *layer_new(const tamis_allocator *a, uint32_t parts);
 void layer_free(struct layer *layer, const tamis_allocator *a);
-/* For the set `to`, as it is or folded to half; NULL if there is no memory. */
+/* A copy for the set `to`, possibly folded to half; NULL if there is no memory. */
 struct layer *layer_clone(const struct layer *layer, const struct set *to, bool half);
 size_t layer_size(uint32_t parts);
-/* Its place in the list; the number of layers if there is none. */
-uint32_t set_place_of(const struct set *s, uint32_t id);
+/* The index of a layer in the list; the number of layers if there is none. */
+uint32_t set_index_of(const struct set *s, uint32_t id);
 struct layer *set_layer_by_id(const struct set *s, uint32_t id);
-/* Appends a layer (whose column, if there is a matrix, is still to be placed); if there is no memory it is
-   freed. */
+/* Appends a layer; if there is no memory, the layer is freed. If there is a matrix, its column must still be
+   placed. */
 tamis_error set_append(struct set *s, struct layer *layer);
-/* Puts back a layer that was saved, with its id; the list has room. Columns are still to be placed. */
+/* Appends a layer that was saved, with its id; the list has room. Columns must still be placed. */
 void set_put_back(struct set *s, struct layer *layer);
-/* Takes layer i out and frees it; needs the set to itself. */
+/* Removes layer i and frees it; needs exclusive access. */
 void set_drop(struct set *s, uint32_t i);
-/* Drops so many of the oldest layers while others read; false if there is no memory. */
+/* Drops the oldest `old` layers while others read; false if there is no memory. */
 bool set_let_go(struct set *s, uint32_t old);
-/* Frees what readers may have held: all of it when the caller is alone, else when none is inside. */
+/* Frees what was replaced: all of it if the caller has exclusive access, otherwise when no reader is inside.
+   */
 void set_reclaim(struct set *s, bool alone);
-/* After the layers changed: sets `quick` and `into`, and forgets what else was known of them. */
+/* After the layers changed: sets `quick` and `into`, and resets what else was known of the layers. */
 void set_quick(struct set *s);
 
 /* ---- set.c ---- */
-/* The clock of flexible and window sets, 0 for others. If it was set back, by less or by more, the layers
-   are dated back with it and keep their ages: time stands still for a moment. Otherwise keys
-   added now would count as older than those before, or nothing would expire until the clock is
-   back where it was. */
+/* The clock of flexible and window sets, 0 for others. If the clock was set back, the layers are dated back
+   with it and keep their ages, so time only stands still for a moment. Otherwise keys added now would count as
+   older than earlier ones, or nothing would expire until the clock is back where it was. */
 uint64_t set_now(struct set *s);
 tamis_error set_writable(const struct set *s);
-/* Are there counters where the set is deletable? Not in mapped files and copies of bits. */
+/* Does a deletable set have its counters? Not in mapped files and in copies of bits. */
 bool set_counted(const struct set *s);
-/* A set without a layer, with a list for `room` of them; without room it is a brief one, for lines. The form,
+/* A set without layers, with a list for `room` of them; with room 0 it is a brief one, for lines. The form,
    NULL for a filter, is copied. */
 tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
                      const struct record_form *form, struct family_key key, uint32_t room);
-/* The set becomes what `made` is, unless that failed; `made` is gone in any case. Returns the error. */
+/* Replaces the set by `made`, unless e is an error; `made` is consumed in either case. Returns e. */
 tamis_error set_become(struct set *s, struct set *made, tamis_error e);
-/* Vectors point at their family, which moved. */
+/* Updates the vectors' pointers to their family, which has moved. */
 void set_adopt_family(struct set *s);
 void set_empty(struct set *s); /* as it was created; cannot fail */
 uint64_t set_bytes(const struct set *s);
 
 /* ---- set_columns.c: dynamic filters ---- */
-/* A column for vector number n, in a wider matrix if necessary. */
+/* Assigns a column to vector number n, widening the matrix if necessary. */
 tamis_error set_place_column(struct set *s, struct vector *v, uint32_t n);
-/* Columns for n vectors; the first time of this shape. */
+/* Makes room for n columns; the first call determines the shape. */
 bool set_reserve_columns(struct set *s, uint32_t n, const struct bits *shape);
-/* No more columns than there are vectors, as far as widths go; if there is no memory the wide one is kept.
-   Needs the set to itself. */
+/* Narrows the matrix to its vectors, as far as the widths allow; if there is no memory, it stays wide. Needs
+   exclusive access. */
 void set_narrow(struct set *s);
-/* The vector is out of the list: the last column takes its place. */
+/* After the vector was removed from the list: the last column moves into its column. */
 void set_drop_column(struct set *s, struct vector *v);
-/* Points every column at the matrix. */
+/* Updates the columns' pointers to the matrix. */
 void set_place_columns(struct set *s);
-/* Copies the matrix, or folds it, for vectors that were. */
+/* Copies or folds the matrix, after the vectors were copied or folded. */
 tamis_error set_clone_columns(struct set *to, const struct set *from, bool half);
-/* All zero, with one column if there is memory for a narrow one. */
+/* Clears all columns, and narrows to one if there is memory. */
 void set_clear_columns(struct set *s);
-/* Which vectors have all bits of a digest, for a writer: nobody else changes the vectors. */
+/* The vectors that have all bits of a digest; for a writer, so that nobody else changes them. */
 struct match {
     uint64_t
-        columns[64]; /* the columns that match, if `known`; else vectors are tested one by one */
+        columns[64]; /* the matching columns, if `known`; otherwise vectors are tested one by one */
     bool known;
     tamis_digest digest;
 };
-/* False: none has all. */
+/* False if no vector has all bits. */
 bool set_match(const struct set *s, tamis_digest digest, struct match *match);
 ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 {
@@ -351,37 +348,37 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 }
 
 /* ---- smooth.c: filters of lines ---- */
-/* The shares of the rate that a vector and the lines behind it have; see there. */
+/* The shares of the rate for the vector and for the lines that follow it: see smooth.c. */
 #define SMOOTH_VECTOR 0.45
 #define SMOOTH_LINES  0.05
-/* With default growth, filters of a lower capacity have lines only: a vector and what comes with it would take
-   more memory. */
+/* With default growth, filters of a smaller capacity have only lines: a vector and its stack would take more
+   memory. */
 #define SMOOTH_SIZED 512
 ALWAYS_INLINE struct lines *set_lines(const struct set *s)
 {
     return lines_root_of(&s->lines) ? (struct lines *)(uintptr_t)&s->lines : NULL;
 }
-/* Copies of keys in vectors and lines. */
+/* The number of copies in vectors and lines. */
 ALWAYS_INLINE uint64_t set_stored(const struct set *s)
 {
     return s->stack->stored + s->lines.keys;
 }
-/* The lines, made when they are first needed. */
+/* Creates the lines, when they are first needed. */
 tamis_error smooth_start(struct set *s);
 void smooth_free(struct set *s);
 tamis_error smooth_clone(struct set *to, const struct set *from);
-/* What the lines may take of the limit on memory, after it or the vectors changed. */
+/* Updates what the lines may use of the memory limit, after the limit or the vectors changed. */
 void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 bool smooth_has_key(const struct quick *quick, const void *key, size_t len);
-/* How one key is looked up; sets the rest of `quick`. */
+/* The function that looks up one key; sets the rest of `quick`. */
 quick_fn smooth_quick(struct set *s);
 /* At most BATCH keys. */
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
                        size_t *done);
 /* `outcomes` may be NULL. */
 void smooth_remove(struct set *s, const tamis_digest *digests, size_t n, uint8_t *outcomes);
-/* All entries of the other's lines. */
+/* Adds all entries of the other's lines. */
 tamis_error smooth_unite(struct set *s, const struct set *other);
 /* After a union: do vectors and lines keep the stated rate together? Restates it if requested. */
 tamis_error smooth_settle(struct set *s, unsigned flags);
@@ -390,33 +387,33 @@ bool smooth_equal(const struct set *x, const struct set *y);
 /* ---- filter_ask.c ---- */
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
-/* What set_quick chooses if one vector is not all that must be tested. */
+/* What set_quick chooses if more than one vector must be tested. */
 bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len);
 
 /* ---- filter_add.c ---- */
-/* Adds to the vector, plain, and counts what was not there in its load. */
+/* Adds to a plain vector, and counts the keys that were not there in its load. */
 uint64_t vector_add(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh);
 /* Prefetches what adding or removing keys of a deletable filter touches; at most BATCH digests. */
 void filter_fetch(const struct set *s, const tamis_digest *digests, size_t n);
 
 /* ---- set_options.c ---- */
 tamis_error settings_from(struct settings *set, const tamis_options *o, tamis_reason *reason);
-/* For settings that were read: NULL, or which of them no set can have. */
+/* For settings from untrusted bytes: NULL, or what is impossible about them. */
 const char *settings_wrong(const struct settings *set, const struct family *family);
-/* The shape that takes n adds that set a bit at rate p. */
+/* The shape for n adds that set a bit, at rate p. */
 tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out);
 tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out);
 
 /* ---- record_form.c ---- */
-/* The names, which are copied there, have room for all that there can be. */
+/* Room for all names that a form can have. */
 #define NAMES_MAX (TAMIS_ATTRIBUTES_MAX * (ATTRIBUTE_LEN + 1))
 tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
                              const tamis_records_options *o, tamis_reason *reason);
-/* For a form from elsewhere, but for its names, with these settings: NULL, or what no index can have. */
+/* For a form from untrusted bytes, apart from its names, with these settings: NULL, or what is impossible. */
 const char *record_form_wrong(const struct record_form *form, const struct settings *set);
 bool record_form_equal(const struct record_form *x, const struct record_form *y);
 const char *form_name(const struct record_form *form, uint32_t attribute);
-/* Which of n names, one after the other, each with its zero; EARG says which there are. */
+/* The number of a name among n consecutive strings; EARG lists the names that exist. */
 tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,
                            tamis_reason *reason);
 ALWAYS_INLINE uint64_t form_mask_all(const struct record_form *form)
@@ -425,25 +422,25 @@ ALWAYS_INLINE uint64_t form_mask_all(const struct record_form *form)
 }
 
 /* ---- growth.c ---- */
-/* The next layer: capacity and share, then what layer_parts.c makes of it. */
+/* The next layer: its capacity and share, and the shapes that layer_parts.c derives from them. */
 struct layer_plan {
     uint64_t capacity;
     double fpp;
     uint32_t slot;
     struct shape shape[PARTS_MAX]; /* units 0: a table */
-    uint64_t asked[PARTS_MAX];     /* values that each part is made for, */
-    uint64_t room[PARTS_MAX];      /* and that it holds */
+    uint64_t asked[PARTS_MAX];     /* values that each part is planned for */
+    uint64_t room[PARTS_MAX];      /* values that it holds */
 };
-/* The next layer, sized and given its share, not yet appended. */
+/* Creates the next layer with its size and share, without appending it. */
 tamis_error growth_next(struct set *s, struct layer **out);
-/* One layer more, appended; the forecast is as it was if that fails. */
+/* Creates and appends a layer; if this fails, the forecast is unchanged. */
 tamis_error growth_grow(struct set *s, struct layer **out);
-/* Has the set reached its bound, so that no layer is made and the present ones can only be overfilled? */
+/* Has the set reached its bound, so that no layer is created and the existing ones can only be overfilled? */
 bool growth_bound(const struct set *s);
-/* Filters: a layer with room for a new key, made if necessary. */
+/* Filters: a layer with room for a new key, created if necessary. */
 tamis_error growth_active(struct set *s, struct layer **out);
-/* Most layers of a dynamic or window set; of a window whose number of layers is given. */
-uint32_t growth_places(const struct settings *set);
+/* The maximal number of layers of a dynamic set, or of a window with a given number of layers. */
+uint32_t growth_layers_max(const struct settings *set);
 /* Windows: drops old layers and starts a new one when it is due. */
 tamis_error growth_turn(struct set *s, uint64_t now);
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
@@ -455,26 +452,27 @@ tamis_error plan_parts(const struct set *s, struct layer_plan *plan);
 tamis_error plan_make(struct set *s, const struct layer_plan *plan, struct layer **out);
 /* The square root of m, rounded up: two standard deviations of the ones among m bits. */
 uint64_t growth_root(uint64_t m);
-/* Capacity and rate of a vector, and the ones at which it counts as full: alone, in a set. */
+/* Sets capacity and rate of a vector, and the ones at which it counts as full: for a vector alone, and in a
+   set. */
 void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
 void set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp);
 
 /* ---- records_verify.c: verification values ---- */
-/* What a part of the layer has of a record; for a table the value is `a`. */
+/* The digest that a part of the layer stores of a record; for a table, the value is `a`. */
 tamis_digest part_digest(const struct set *s, const struct layer *layer, uint32_t part,
                          const tamis_digest *key);
-/* All parts of a layer with what they have of a key. */
+/* All parts of a layer with the digest that each stores of a key. */
 uint32_t layer_spots(const struct set *s, struct layer *layer, const tamis_digest *key,
                      struct spot *out);
-/* Those of a catalog too: a value of an attribute, brought to the normal form of its type, and what a
-   filter keeps of the attributes in the mask, `mixed`. */
+/* Also for catalogs: the digest of an attribute's value in the normal form of its type, and the digest that a
+   filter stores of the attributes in the mask, `mixed`. */
 tamis_digest value_digest(const struct family *family, tamis_type type, uint32_t attribute,
                           tamis_key value);
 tamis_digest normal_digest(const struct family *family, uint32_t attribute, tamis_key normal);
 tamis_digest value_part_digest(const struct family *family, uint32_t attribute, tamis_key part);
 tamis_digest mixed_digest(uint64_t mask, const tamis_digest *record);
 bool spot_has(const struct spot *spot);
-/* Brings the bits and counters of deletable parts. */
+/* Prefetches the bits and counters of deletable parts. */
 void spots_prefetch(const struct spot *spots, uint32_t n);
 
 /* ---- records_ask.c ---- */
@@ -485,18 +483,18 @@ void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *rec
 void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found);
 
 /* ---- set_remove.c ---- */
-/* Does a removal that waits hide the key? Reads beside a writer that adds. */
+/* Does a pending removal hide the key? May run beside a writer that adds. */
 bool set_hides(const struct set *s, const tamis_digest *key);
 /* The ids of the layers that may store the key; room for all of them. */
 uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids);
 
 /* ---- set_merge.c ---- */
-/* Dynamic: unites pairs of vectors that fit into one, looking at so many pairs at most. `merged`: there
-   were some, and there may be more. */
+/* Dynamic: unites pairs of vectors that fit into one, testing at most `looks` pairs. `merged`: some were
+   united, and there may be more. */
 tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged);
-/* So many copies must be removed before two vectors can fit into one; 0: perhaps they do now. */
+/* The number of copies that must be removed before two vectors can fit into one; 0: perhaps two do now. */
 uint64_t set_pair_distance(const struct set *s);
-/* States a higher rate. */
+/* Raises the stated rate. */
 void set_restate(struct set *s, double more);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The list of a set's layers, which readers walk while a writer appends or drops: a list is replaced whole, and
- * the one before is freed when no reader is inside. See set.h.
+ * The list of a set's layers, which readers walk while a writer appends or drops layers: a list is replaced as
+ * a whole, and the old one is freed when no reader is inside. See set.h.
  */
 #include "set.h"
 
@@ -60,7 +60,7 @@ static void layers_put(struct layers *layers, struct layer *layer)
     atomic_store_explicit(&layers->n, n + 1, memory_order_release);
 }
 
-/* A list with the same layers from number `first` on; NULL if there is no memory. */
+/* A copy of a list from layer `first` on; NULL if there is no memory. */
 static struct layers *layers_copy(const struct layers *from, uint32_t first, uint32_t room,
                                   const tamis_allocator *a)
 {
@@ -70,18 +70,18 @@ static struct layers *layers_copy(const struct layers *from, uint32_t first, uin
     return layers;
 }
 
-/* Publishes a list with other layers; the present one is retired. */
+/* Publishes a new list and retires the present one. */
 static void layers_replace(struct set *s, struct layers *layers)
 {
     layers->retired = set_layers(s);
     atomic_store(&s->stack->layers, layers);
 }
 
-uint32_t set_place_of(const struct set *s, uint32_t id)
+uint32_t set_index_of(const struct set *s, uint32_t id)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers), at = 0;
-    if (set_opt(s)->growth == TAMIS_WINDOW) /* elsewhere ids rise */
+    if (set_opt(s)->growth == TAMIS_WINDOW) /* in other sets ids ascend */
         while (at < n && layers->l[at]->id != id)
             at++;
     else
@@ -92,11 +92,11 @@ uint32_t set_place_of(const struct set *s, uint32_t id)
 struct layer *set_layer_by_id(const struct set *s, uint32_t id)
 {
     const struct layers *layers = set_layers(s);
-    uint32_t i = set_place_of(s, id);
+    uint32_t i = set_index_of(s, id);
     return i < layers_count(layers) ? layers->l[i] : NULL;
 }
 
-/* Is there something that was replaced? */
+/* Is there anything replaced that is not freed yet? */
 static bool set_replaced(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
@@ -156,7 +156,7 @@ tamis_error set_append(struct set *s, struct layer *layer)
     layers_put(set_layers(s), layer);
     uint32_t open = s->stack->open;
     set_quick(s);
-    s->stack->open = n ? open : 0; /* one more at the end does not change those before */
+    s->stack->open = n ? open : 0; /* appending does not affect earlier layers */
     set_reclaim(s, false);
     return TAMIS_OK;
 }
@@ -175,7 +175,7 @@ bool set_let_go(struct set *s, uint32_t old)
     if (!shorter)
         return false;
     layers_replace(s, shorter);
-    for (uint32_t i = 0; i < old; i++) { /* retired with them, until no reader is inside */
+    for (uint32_t i = 0; i < old; i++) { /* retired, and freed when no reader is inside */
         s->stack->stored -= layer_count(s, layers->l[i]);
         layers->l[i]->next_gone = s->stack->more->gone;
         s->stack->more->gone = layers->l[i];
@@ -199,8 +199,8 @@ void set_drop(struct set *s, uint32_t i)
     set_quick(s);
 }
 
-/* Beside readers one vector may become several, never the other way: who still asks the first alone
-   sees the filter as it was. */
+/* While others read, one vector may become several, never the reverse: a reader that still queries only the
+   first one sees the filter as it was. */
 void set_quick(struct set *s)
 {
     const struct layers *layers = set_layers(s);

@@ -1,4 +1,4 @@
-/* Unions of sets, comparison. */
+/* Unions and comparisons of sets. */
 #include "base/err.h"
 #include "set.h"
 #include "tamis/plan.h"
@@ -59,7 +59,9 @@ static bool may_have_pair(const struct layers *layers)
     return may;
 }
 
-#define UNITED 4096 /* comparisons that uniting two counts for: the list and the matrix close up */
+#define UNITED \
+    4096 /* a union costs as much as so many comparisons: the list and the matrix are
+                       compacted */
 
 tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged)
 {
@@ -291,7 +293,7 @@ static tamis_error check_rate(struct set *s, unsigned flags)
     uint32_t n = layers_count(layers);
     uint64_t load = 0;
     double pass = 1;
-    bool over = set_opt(s)->vectors_max && n > growth_places(set_opt(s));
+    bool over = set_opt(s)->vectors_max && n > growth_layers_max(set_opt(s));
     for (uint32_t i = 0; i < n; i++) {
         load += layer_load(s, layers->l[i]);
         pass *= 1 - layer_rate(s, layers->l[i], &over);

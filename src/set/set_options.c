@@ -1,4 +1,4 @@
-/* The options as a set keeps them: defaults are chosen here, and impossible combinations refused. */
+/* The options as a set stores them: chooses defaults and refuses impossible combinations. */
 #include "set.h"
 
 #include "base/err.h"
@@ -92,7 +92,7 @@ static tamis_error published_settings(struct settings *set, const tamis_options 
         return fail(reason, TAMIS_ELIMIT, "a vector has at most 2^40 bits and %d hashes", K_MAX);
     uint64_t unit = layout_unit_bits(set->layout);
     uint64_t step = unit * shape_step(set->layout);
-    set->published = true; /* a size that can be had is kept: it may be that of a folded vector */
+    set->published = true; /* a possible size is kept: it may be that of a folded vector */
     set->shape = (struct shape){
         set->layout, o->bits % step ? round_up(o->bits, UNIT_STEP * unit) / unit : o->bits / unit,
         o->hashes};
@@ -161,7 +161,7 @@ static tamis_layout default_layout(const struct settings *set, const tamis_optio
     return spread ? TAMIS_SPREAD : TAMIS_BLOCKED;
 }
 
-/* Smooth, unless something was said that only vectors have. */
+/* Smooth, unless an option was given that only vectors support. */
 static tamis_growth default_growth(const tamis_options *o)
 {
     bool vectors = o->layout || o->hash == TAMIS_H3 || o->bits || o->hashes || o->vectors ||

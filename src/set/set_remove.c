@@ -1,18 +1,19 @@
-/* Removing keys and records: from the layer that has them, or remembered until one layer is left
-   (pending.h); then what is empty goes. */
+/* Removes keys and records: from the layer that has them, or remembered until one layer is left
+   (pending.h). Then drops what has become empty. */
 #include "set.h"
 #include "tamis/records.h"
 
-uint32_t place_spots(const struct set *s, uint32_t id, const tamis_digest *key, struct spot *out)
+uint32_t candidate_spots(const struct set *s, uint32_t id, const tamis_digest *key,
+                         struct spot *out)
 {
     struct layer *layer = set_layer_by_id(s, id);
     return layer ? layer_spots(s, layer, key, out) : 0;
 }
 
-void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies)
+void candidate_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
-    uint32_t place = set_place_of(s, id);
-    struct layer *layer = set_layers(s)->l[place];
+    uint32_t index = set_index_of(s, id);
+    struct layer *layer = set_layers(s)->l[index];
     struct spot spots[SPOTS_MAX];
     uint64_t before = layer_count(s, layer);
     bool cleared = false;
@@ -28,8 +29,8 @@ void place_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t c
     uint64_t after = layer_count(s, layer);
     s->stack->stored -= before - after;
     s->stack->tidy_till = after ? s->stack->tidy_till - min_u64(s->stack->tidy_till, copies) : 0;
-    if (place < s->stack->open) /* there may be room again */
-        s->stack->open = place;
+    if (index < s->stack->open) /* there may be room again */
+        s->stack->open = index;
 }
 
 bool set_hides(const struct set *s, const tamis_digest *key)
@@ -39,14 +40,13 @@ bool set_hides(const struct set *s, const tamis_digest *key)
            atomic_load(&s->stack->more->removals.entries[entry].copies) > 0;
 }
 
-/* A removal looks at so many pairs of vectors (at all of a thousand vectors), and drops so many layers
-   that are empty. There is one at a time, unless someone made the bytes; what is left waits for the
-   next. */
+/* A removal tests so many pairs of vectors (all pairs of a thousand) and drops so many empty layers.
+   Usually there is one; forged bytes may have more, and the rest waits for the next removal. */
 #define PAIRS   (UINT64_C(1) << 19)
 #define EMPTIES 64
 
-/* After removals: everything goes when all that is stored is pending; empty layers go; vectors of a
-   dynamic filter that fit into one are united. */
+/* After removals: drops everything if all that is stored is pending, drops empty layers, and unites
+   vectors of a dynamic filter that fit into one. */
 static void tidy(struct set *s)
 {
     bool changed = true;
@@ -66,14 +66,14 @@ static void tidy(struct set *s)
             if (layer_count(s, layers->l[i]) == 0 && dropped++ < EMPTIES)
                 set_drop(s, i);
         if (set_sliced(s))
-            set_merge_pairs(s, PAIRS, &changed); /* if there is no memory: another time */
+            set_merge_pairs(s, PAIRS, &changed); /* if there is no memory: at a later removal */
     }
     if (dropped <= EMPTIES)
         s->stack->tidy_till = set_sliced(s) ? set_pair_distance(s) : UINT64_MAX;
     pending_settle(s);
 }
 
-/* Verifiers first: one of them denies nearly all that is not there. */
+/* Tests verifiers first: one of them rejects nearly everything that is absent. */
 static bool layer_may_store(const struct set *s, struct layer *layer, const tamis_digest *key)
 {
     struct spot spots[SPOTS_MAX];
@@ -99,7 +99,7 @@ uint32_t set_matches(const struct set *s, const tamis_digest *key, uint32_t *ids
     return n;
 }
 
-/* Is it settled now? */
+/* Is the removal settled now? */
 static tamis_removed outcome_of(struct set *s, const tamis_digest *key)
 {
     tidy(s);
@@ -110,7 +110,7 @@ static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_remo
 {
     uint32_t few[64], *ids = few, room = layers_count(set_layers(s));
     tamis_error e = TAMIS_OK;
-    pending_settle(s); /* what adds cancelled goes */
+    pending_settle(s); /* removes entries that adds have cancelled */
     uint32_t entry = pending_find(&s->stack->more->removals, key);
     if (entry != NO_ENTRY) {
         *outcome = pending_again(s, entry) ? outcome_of(s, key) : TAMIS_ABSENT;

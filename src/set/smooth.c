@@ -1,10 +1,10 @@
 /*
- * Smooth filters: lines of fingerprints (bits/lines.h), which grow and shrink by themselves, so that there is
- * one layer of them whatever the size. A plain filter whose capacity was stated begins with a vector of that
- * capacity, the cheapest way to hold that many, and what comes past it goes into lines. Both together take half
- * of the stated rate, so that two such filters can be united whatever they hold: the vectors stand side by side
- * from then on and take nothing more. The vector has nine tenths of the half (10^7 keys at 1 % take 14.8 MB; at
- * the whole half 14.5), the lines have slots four bits wider than the rate alone would ask for.
+ * Smooth filters: lines of fingerprints (bits/lines.h), which grow and shrink by themselves, so one layer of
+ * them suffices at any size. A plain filter with a stated capacity starts with a vector of that capacity, the
+ * cheapest way to hold that many keys; further keys go into lines. Both together use half of the stated rate,
+ * so that two such filters can be united whatever they hold: their vectors are then kept side by side and take
+ * no more keys. The vector has nine tenths of the half (10^7 keys at 1 % take 14.8 MB; with the whole half
+ * 14.5), and the lines have slots four bits wider than the rate alone would need.
  */
 #include "set.h"
 
@@ -106,7 +106,7 @@ static void fetch_keys(const struct set *s, const tamis_digest *digests, size_t 
         lines_prefetch(set_lines(s), digests, n);
 }
 
-/* Will a key that is found be found for ever? What vectors have stays. */
+/* Will a key that is found always be found? Vectors never lose keys. */
 static bool kept(const struct set *s, tamis_digest digest)
 {
     const struct layers *layers = set_layers(s);
@@ -169,7 +169,6 @@ void smooth_remove(struct set *s, const tamis_digest *digests, size_t n, uint8_t
 
 /* ---- union ----------------------------------------------------------------------------------- */
 
-/* All entries of the other's lines into ours. */
 tamis_error smooth_unite(struct set *s, const struct set *other)
 {
     const struct lines *theirs = set_lines(other);
@@ -185,7 +184,7 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
     uint32_t n = layers_count(layers);
     if (n == 1 && !set_lines(s)) /* united as vectors, within their capacity */
         return TAMIS_OK;
-    tamis_error e = smooth_start(s); /* where keys go from now on: the vectors stay as they are */
+    tamis_error e = smooth_start(s); /* further keys go into lines, the vectors stay as they are */
     if (e != TAMIS_OK)
         return e;
     struct lines *l = set_lines(s);
@@ -194,7 +193,7 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
         vectors += tamis_plan_rate((int)set_opt(s)->layout, layers->v[i]->bits.units,
                                    layers->v[i]->bits.k, (double)layers->v[i]->load);
     double share = set_opt(s)->budget * SMOOTH_LINES, lines = rate > share ? rate : share;
-    if (vectors + rate >= set_opt(s)->fpp) { /* nothing would be left for what comes */
+    if (vectors + rate >= set_opt(s)->fpp) { /* nothing would be left for further keys */
         if (!(flags & TAMIS_MERGE_RESTATE))
             return TAMIS_ERATE;
         set_opt(s)->fpp = vectors + lines < 1 ? vectors + lines : 1;

@@ -1,14 +1,14 @@
 /*
- * What sets were made with, shared by those that were made alike: a server has a million small filters of a few
- * kinds, and the settings, the family and the allocator of one take three times the memory of its keys. A table
- * has the kinds in use, as many as fit; sets of further kinds have their own terms, and so have those of h3,
- * whose matrices are large, and sets while their terms change.
+ * What sets are created with, shared by sets created alike: a server may have a million small filters of a few
+ * kinds, and the settings, family and allocator of one take three times the memory of its keys. A table holds
+ * the kinds in use, up to KINDS. Sets of further kinds have their own terms, and so have sets of h3, whose
+ * matrices are large, and sets whose terms are being changed.
  */
 #include "set.h"
 
-#define KINDS 64 /* in use at a time: 20 KB that no set counts as its own */
+#define KINDS 64 /* at a time: 20 KB that are not counted for any set */
 
-static struct terms *known[KINDS]; /* under the lock of the process */
+static struct terms *known[KINDS]; /* protected by the process lock */
 
 static bool settings_equal(const struct settings *x, const struct settings *y)
 {
@@ -54,20 +54,20 @@ static struct terms *terms_new(const struct terms *like)
     return NULL;
 }
 
-/* Those of the table that are equal, held once more; else these, in the table if there is a place. */
+/* The equal terms in the table, with one more holder; otherwise these terms, entered if there is room. */
 static struct terms *terms_known(struct terms *t)
 {
-    struct terms **place = NULL, *like = NULL;
+    struct terms **vacant = NULL, *like = NULL;
     if (t->family.h3)
         return t;
     process_lock();
     for (struct terms **at = known; at < known + KINDS && !like; at++)
         if (!*at)
-            place = place ? place : at;
+            vacant = vacant ? vacant : at;
         else if (terms_equal(*at, t))
             like = *at;
-    if (!like && place)
-        like = *place = t;
+    if (!like && vacant)
+        like = *vacant = t;
     if (like)
         like->holders++;
     process_unlock();
@@ -84,7 +84,7 @@ tamis_error terms_get(struct terms **out, const tamis_allocator *a, const struct
         return TAMIS_ENOMEM;
     t->allocator = *a;
     t->opt = *opt;
-    t->opt.memory_limit = 0; /* a set's own */
+    t->opt.memory_limit = 0; /* each set has its own */
     tamis_error e = family_init(&t->family, a, key.hash, key.key);
     if (e != TAMIS_OK) {
         mem_free(a, t, 1, sizeof *t);
