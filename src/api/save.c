@@ -1,4 +1,4 @@
-/* Saving structures that are in memory. */
+/* Saves structures that are in memory. */
 #include "api.h"
 
 #include "base/err.h"
@@ -40,7 +40,7 @@ static int save_write(void *context, const void *data, size_t len)
     return 0;
 }
 
-/* A full disk is noticed now, not after minutes. Where this cannot be known, we try. */
+/* A full disk is noticed now, not after minutes. Where it cannot be predicted, writing is tried. */
 static tamis_error save_size(void *context, uint64_t size)
 {
     struct save *s = context;

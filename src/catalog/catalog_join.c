@@ -1,9 +1,9 @@
 /*
- * Segments taken over from other catalogs. Whoever keeps the summaries of a fleet gets a catalog of one
- * segment for each host and day, tens of thousands of them; joined, the columns of one shape lie side by side,
- * 512 in a strip, and a question reads as many rows as if they had been gathered together. Shapes are those
- * of the writers elsewhere, which for `joinable` catalogs come from one ladder of sizes: hosts of all sizes
- * have 16 shapes in an octave.
+ * Takes over segments of other catalogs. A host that collects the summaries of a fleet gets a catalog of one
+ * segment for each host and day, tens of thousands of them. Joined, the columns of one shape are side by side,
+ * 512 per strip, and a query reads as many rows as if all segments had been gathered together. The shapes are
+ * those of the original writers, which for `joinable` catalogs come from one ladder of sizes: hosts of all
+ * sizes have 16 shapes per octave.
  */
 #include "catalog_writer.h"
 
@@ -15,7 +15,7 @@
 struct joining {
     tamis_catalog_writer *w;
     const tamis_catalog *from;
-    uint32_t *number; /* of its segments: theirs here, or STRIP_NONE */
+    uint32_t *number; /* number here of each of its segments, or STRIP_NONE */
     uint64_t *words;
 };
 
@@ -62,7 +62,7 @@ static tamis_error segment_join(struct joining *j, uint64_t segment, tamis_reaso
     return TAMIS_OK;
 }
 
-/* The columns that are wanted get room in the spill, one behind the other from `at` on. */
+/* Assigns room in the spill, consecutively from `at` on, to the columns that are taken over. */
 static tamis_error columns_record(struct joining *j, const struct catalog_strip *strip,
                                   uint32_t shape, bool wanted[STRIP_COLUMNS], uint64_t *at,
                                   uint32_t *n, tamis_reason *reason)
@@ -91,7 +91,7 @@ static tamis_error columns_record(struct joining *j, const struct catalog_strip 
     return TAMIS_OK;
 }
 
-/* Rows become columns, a window at a time, in the spill. */
+/* Transposes rows to columns in the spill, a window at a time. */
 static tamis_error columns_spill(const struct joining *j, const struct catalog_strip *strip,
                                  const bool wanted[STRIP_COLUMNS], uint64_t at,
                                  tamis_reason *reason)

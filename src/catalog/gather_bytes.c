@@ -1,11 +1,10 @@
 /*
- * What was gathered, put together with what was gathered elsewhere or earlier: the digests of each relation,
- * once each. A day's worth of updates becomes one segment in this way, the digests waiting in a file
- * between one update and the next.
+ * Merges what was gathered with what was gathered elsewhere or earlier: the digests of each relation, without
+ * duplicates. In this way the updates of a day become one segment; between updates, the digests wait in a file.
  *
- * Bytes, all little-endian: a word that says what they are, records, text, then lowest and highest of each
- * attribute with an order (32 bytes), then of each relation the number of its digests (all ones: not known),
- * then the digests (16 bytes each) in the order of the relations, last the XXH3 of all before it.
+ * The bytes, all little-endian: a magic word, records, text, then the lowest and highest value of each ordered
+ * attribute (32 bytes), then the number of digests of each relation (all ones: not known), then the digests
+ * (16 bytes each) by relation, and finally the XXH3 of everything before.
  */
 #include "catalog_bytes.h"
 
@@ -92,7 +91,7 @@ tamis_error tamis_gather_encode(tamis_gather *g, tamis_write write, void *contex
     for (uint32_t r = 0; r < g->relations; r++, at += sizeof(uint64_t)) {
         uint64_t n = g->unknown[r] ? 0 : digest_set_count(&g->set[r]);
         put_u64(at, g->unknown[r] ? NOT_KNOWN : n);
-        if (n) /* this machine's words are little-endian, as everywhere */
+        if (n) /* words are little-endian on all supported machines */
             digest_set_list(&g->set[r], (tamis_digest *)digests);
         digests += n * sizeof(tamis_digest);
     }

@@ -61,7 +61,7 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
         tamis_catalog_abandon(w);
         return e;
     }
-    w->planned = o->joinable; /* by what segments this one has, shapes would be its own */
+    w->planned = o->joinable; /* shapes planned from its own segments would be unique */
     for (uint32_t i = 0; o->joinable && i < w->schema.attributes; i++)
         w->fronts[i].lost = true;
     *out = w;

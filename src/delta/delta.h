@@ -116,17 +116,17 @@ uint64_t vector_distance(const struct vector *x, const struct vector *y);
 
 /* ---- parts of lines: delta_lines.c ---- */
 
-/* Of lines, and of words. */
+/* Models for lines and for words. */
 struct lines_models {
     struct number_models gap[2];
     struct byte_models image[2];
 };
 
 void lines_models_reset(struct lines_models *models);
-/* From the part that was in this place before (NULL: none was). */
+/* Codes a part relative to the part that was in the same position (NULL: there was none). */
 void out_part(struct delta_out *o, struct lines_models *models, const struct body *base,
               const struct body *b);
-/* Into a part that has room and is empty; false if what comes is no part. */
+/* Decodes into an empty part with room; false if the stream is not a part. */
 bool in_part(struct delta_in *in, struct lines_models *models, const struct body *base,
              struct body *b, const tamis_allocator *a);
 

@@ -1,8 +1,8 @@
 /*
  * The changes of one part of lines: gaps between the lines that changed and what changed in each, and the same for
- * the words of its stash and its lists. A part of another size is written as if against nothing: its lines
- * have little in common with those before, and a part grows by a fifth at a time. Pages with equal checksums are
- * skipped, so that a small change costs what changed.
+ * the words of its stash and its lists. A part of another size is coded from nothing: its lines have little in
+ * common with the old ones, and a part grows by a fifth at a time. Pages with equal checksums are skipped, so that
+ * a small change costs what changed.
  */
 #include "delta.h"
 
@@ -15,13 +15,13 @@ void lines_models_reset(struct lines_models *models)
     }
 }
 
-/* What a piece of a part is made of: lines, or words. */
+/* The unit of a piece: a line or a word. */
 static size_t unit_of(enum part_bytes what)
 {
     return what == PART_LINES ? LINE_BYTES : sizeof(uint64_t);
 }
 
-/* The same piece of the part before, or NULL: it had none of this size. */
+/* The same piece of the old part, or NULL if it had none of this size. */
 static const uint8_t *piece_before(const struct body *base, const struct part_facts *facts,
                                    enum part_bytes what)
 {
@@ -62,7 +62,7 @@ void out_part(struct delta_out *o, struct lines_models *models, const struct bod
     }
 }
 
-/* The checksums of the part before hold for the pages that do not change. */
+/* The checksums of the old part are valid for pages that do not change. */
 static struct kept_sums *sums_before(const struct body *base, const struct body *b,
                                      enum part_bytes what, const tamis_allocator *a)
 {

@@ -34,7 +34,7 @@ struct patch_base {
     uint64_t len;
     uint8_t print[16];
     const void *owner;   /* of the changes */
-    struct lines *lines; /* a copy of them, or NULL: there were none */
+    struct lines *lines; /* a copy of the lines, or NULL if there were none */
 };
 
 /* A bits-only patch from `base` to the present filter; `print` is its fingerprint. */
@@ -63,7 +63,7 @@ struct patch_parts patch_parts(const uint8_t *body, const struct lines *lines);
 uint32_t patch_part_at(struct patch_parts *parts, uint32_t position);
 /* Record i - 1; zeros for i = 0. */
 const uint8_t *patch_part_record(const struct patch_parts *parts, uint32_t i);
-/* What the lines were made for; zeros if there are none. */
+/* The rate and width of the lines; zeros if there are none. */
 const uint8_t *patch_lines_record(const struct patch_parts *parts);
 
 #endif

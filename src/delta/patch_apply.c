@@ -43,7 +43,7 @@ static tamis_error read_records(struct apply *p, uint32_t n)
     return TAMIS_OK;
 }
 
-/* What the lines were made for, and the records of their parts. */
+/* Reads the rate and width of the lines, and the records of their parts. */
 static tamis_error read_part_records(struct apply *p, uint32_t n)
 {
     struct patch_parts old = patch_parts(p->old_body, set_lines(p->s));

@@ -58,7 +58,7 @@ static void section_fields(struct cursor *c, struct section *s)
     field_u64(c, &s->len);
 }
 
-/* A catalog is read by pages. */
+/* The header of a catalog is padded to whole pages. */
 static uint64_t header_len(uint32_t kind, uint64_t body_len, uint64_t sections)
 {
     return round_up(BODY_AT + body_len + SECTION_LEN * sections + CHECKSUM_LEN,

@@ -171,8 +171,8 @@ struct head {
     bool counted;                         /* there are counters */
     uint32_t parts;                       /* of a layer */
     uint32_t line_parts;                  /* of a smooth filter: records of parts */
-    const uint8_t *lines;                 /* those records */
-    double line_fpp;                      /* the rate for which the lines were made */
+    const uint8_t *lines; /* rate and width of the lines, followed by those records */
+    double line_fpp;      /* the rate for which the lines were made */
     uint32_t line_width;
     uint32_t digests;      /* per pending key */
     const uint8_t *layers; /* their records; each begins with the id */
@@ -197,11 +197,11 @@ struct layer_record {
 #define HEAD_LEN   256
 #define RECORD_LEN 88
 
-/* After the records of the vectors: what the lines were made for, and a record for each part. */
+/* After the records of the vectors: the rate of the lines, and a record for each part. */
 #define LINES_LEN 16
 #define PART_LEN  64
 
-/* What all bodies begin with, and a record of a part. */
+/* The fields that all bodies begin with, and those of a part. */
 void head_fields(struct cursor *c, struct head *head);
 void record_fields(struct cursor *c, struct record *record);
 void part_fields(struct cursor *c, struct part_facts *part);
@@ -264,9 +264,9 @@ tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_wr
 tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
 
 enum read_flags {
-    READ_VIEW = 1,   /* the bytes stay: the result has views of them */
-    READ_SKIM = 2,   /* and only what is read immediately is checked */
-    READ_VERIFY = 4, /* nothing is made, and no key is needed */
+    READ_VIEW = 1,   /* the bytes stay in place: the result has views of them */
+    READ_SKIM = 2,   /* checks only what is read immediately */
+    READ_VERIFY = 4, /* creates nothing, and needs no key */
 };
 
 /* A set from complete bytes. */
@@ -316,14 +316,14 @@ tamis_error set_from_head(struct set **out, const struct head *head, const tamis
    for a container, with views of them. False if there is no memory. */
 bool layer_read(struct set *s, const struct head *head, uint32_t number,
                 const struct container *view);
-/* Its lines, if it has some: as its parts state, or views of them. False if there is no memory. */
+/* Its lines, if it has any: as its parts state, or views of them. False if there is no memory. */
 bool lines_read(struct set *s, const struct head *head, const struct container *view);
 /* Its matrix, if it has one: false if there is no memory. */
 bool matrix_read(struct set *s, const struct head *head, const struct container *view);
 /* A set from a mapped file: views of it, read-only. On success the mapping belongs to it. */
 tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping mapping,
                              const tamis_open_options *options, tamis_reason *reason);
-/* Everything but memory is checked. */
+/* Checks everything, without creating the set. */
 tamis_error set_verify(enum kind kind, const void *data, size_t len, tamis_reason *reason);
 
 #endif

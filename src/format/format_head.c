@@ -1,6 +1,6 @@
 /*
- * The body of a set: settings and counts, then in an index what its records are, and a record for every
- * layer and for every part of a layer. A layer of a filter is one vector, whose record says both.
+ * The body of a set: settings and counts, then for an index the form of its records, and a record for every layer and
+ * for every part of a layer. A layer of a filter is one vector, with one record for both.
  *
  *     filter:   head | vectors
  *     smooth:   head | vectors | lines | parts of the lines
@@ -168,7 +168,7 @@ static void layer_fields(struct cursor *c, struct layer_record *layer)
     field_zero(c, 16);
 }
 
-/* What the lines were made for. */
+/* The rate and the width of the lines. */
 static void lines_fields(struct cursor *c, struct head *head)
 {
     field_f64(c, &head->line_fpp, "the rate of the lines is not a number");
@@ -213,7 +213,7 @@ struct record head_record(const struct head *head, uint32_t owner)
     return r;
 }
 
-/* The cursor tells what is wrong with it. */
+/* The cursor says what is wrong with it. */
 static struct layer_record layer_record(const struct head *head, uint32_t i, struct cursor *c)
 {
     struct layer_record l = {0};
@@ -241,7 +241,7 @@ uint64_t record_positions(const struct head *head, const struct record *record)
 
 uint32_t head_find(const struct head *head, uint32_t id)
 {
-    /* ids rise, except in windows, where they are not searched */
+    /* ids ascend, except in windows, where they are not searched */
     const uint8_t *first = head->layers;
     uint32_t at = SEARCH(i, head->n, get_u32(first + head->layer_len * (size_t)i) < id);
     return at < head->n && get_u32(first + head->layer_len * (size_t)at) == id ? at : head->n;
@@ -249,7 +249,7 @@ uint32_t head_find(const struct head *head, uint32_t id)
 
 /* ---- the whole body -------------------------------------------------------------------------- */
 
-/* Up to the layers. */
+/* The length up to the layers. */
 static uint64_t front_len(const struct head *head)
 {
     return of_records(head) ? HEAD_LEN + FORM_LEN + 8 * (uint64_t)head->form.verifiers +
@@ -462,7 +462,7 @@ static tamis_error check_layers(const struct head *head, const uint8_t *body, ui
                            : "the keys of the vectors do not add up to those of the filter");
 }
 
-/* As all bytes zero: it is saved so. */
+/* All bytes zero: it is saved like that. */
 static bool forecast_none(const struct forecast *f)
 {
     const double none[3] = {0}, has[3] = {f->holt.level, f->holt.trend, f->base_rate};
@@ -519,7 +519,7 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
     if (c.wrong)
         return fail_at(reason, TAMIS_EFORMAT, BODY_AT + c.wrong_at, "%s", c.wrong);
     head->counted = head->set.deletable && !bits_only;
-    const char *wrong = head_wrong(head, len, hash); /* now the lengths are right */
+    const char *wrong = head_wrong(head, len, hash); /* the lengths are correct here */
     if (!wrong) {
         head->form.names = (const char *)body + c.at;
         head->layers = head->records = body + front_len(head);

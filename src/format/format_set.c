@@ -44,7 +44,7 @@ static struct head head_of(const struct set *s, bool counted)
     return head;
 }
 
-/* Read again: never write what could not be read. */
+/* Reads it again: what could not be read is never written. */
 tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
                      struct head *head, uint8_t **body)
 {
@@ -226,7 +226,7 @@ bool matrix_read(struct set *s, const struct head *head, const struct container 
     return true;
 }
 
-/* The lists of entries apart are small, and always in memory. */
+/* The lists of entries are small, and always in memory. */
 static bool part_view(struct lines *l, uint32_t position, const struct part_facts *facts,
                       uint32_t i, const struct container *view)
 {

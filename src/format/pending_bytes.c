@@ -23,7 +23,7 @@ bool pending_section(const struct head *head, uint32_t type, uint64_t *len)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* The next candidate from *at on that still is a layer. */
+/* The next candidate from *at on that is still a layer. */
 static bool next_candidate(const struct pending_list *list, const struct pending *p, uint32_t *at)
 {
     while (*at < p->n && !set_layer_by_id(list->set, p->candidates[*at]))

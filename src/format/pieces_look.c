@@ -59,7 +59,8 @@ void counters_look(struct pieces_in *in)
         note_wrong(in, "the large counters are not in their table");
 }
 
-/* As many as there are counters of 15, rising, each at one of those: so all of them. */
+/* There must be as many as there are counters of 15, in ascending order, each at one of these: so
+   all of them. */
 void escapes_look(struct pieces_in *in)
 {
     struct vector *v = set_part(in->set, in->s.owner)->vector;
@@ -80,8 +81,8 @@ void escapes_look(struct pieces_in *in)
     }
 }
 
-/* A part of lines, from piece to piece. If lines and stash are not checked, the lists still are:
-   they are in memory, and small. */
+/* Checks a part of lines, piece by piece. Where lines and stash are not checked, the lists still
+   are: they are small and in memory. */
 void lines_look(struct pieces_in *in)
 {
     struct part_check *c = &in->lines;
@@ -112,7 +113,7 @@ void lines_look(struct pieces_in *in)
                             number, wrong);
 }
 
-/* As many as were counted; or as are possible, if none were. */
+/* The numbers must be those counted; or possible ones, if none were counted. */
 void ones_look(struct pieces_in *in)
 {
     const uint8_t *numbers = here(in);
@@ -138,7 +139,7 @@ void ones_look(struct pieces_in *in)
 #define FAR_MEAN  64
 #define FAR_SMALL 65536 /* in total, for tables so small that it does not matter */
 
-/* Values in order, each once, with copies. */
+/* Values must be in order, each once, with copies. */
 static const char *pair_wrong(struct table_check *t, const uint8_t pair[TABLE_PAIR])
 {
     uint64_t value = fetch_u64(pair), copies = get_u64(pair + 8), hash = table_hash(value);

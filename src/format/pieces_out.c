@@ -38,7 +38,7 @@ struct pieces_out {
     size_t buffer_len;
     struct place now, before;
     uint64_t summed; /* bytes of the payload that `sums` and `ones` cover */
-    bool piecewise;  /* of the moment at which it began, if that is kept; otherwise of now */
+    bool piecewise;  /* reads the bits as of its beginning, if they are kept */
     struct page_sums pages;
 };
 
@@ -449,7 +449,7 @@ static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_
     hash_begin(&hash);
     hash_add(&hash, o->header, (size_t)o->header_len - sizeof(uint64_t));
     while (section_next(&walk, &section) &&
-           section.type != SECTION_ONES) { /* it follows from the bits */
+           section.type != SECTION_ONES) { /* follows from the bits */
         uint64_t pages = walk.pages - walk.page;
         const struct kept_sums *kept = section_sums(s, &section);
         uint8_t *sums = kept ? NULL : mem_new(&o->allocator, pages, sizeof(uint64_t));

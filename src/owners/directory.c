@@ -182,7 +182,7 @@ static struct columns_put put_of(struct owner *owner, const tamis_filter *filter
     return (struct columns_put){owner->number, &owner->held, layers->v, layers_count(layers)};
 }
 
-/* Lines have no columns: a copy that has some is asked itself. To be said before its columns are trusted. */
+/* Lines have no columns: a copy with lines is queried itself. Must be called before its columns are trusted. */
 static void note_lines(tamis_directory *d, const struct owner *owner, const tamis_filter *copy)
 {
     struct piece *piece = piece_of(d, owner->number);
@@ -202,7 +202,7 @@ static void stop_following(tamis_directory *d, struct owner *owner)
         follower_retire(follower, &d->columns.retired);
 }
 
-/* From now on its columns are its set. */
+/* From now on its columns represent its set. */
 static void was_put(tamis_directory *d, struct owner *owner, uint64_t items)
 {
     stop_following(d, owner);

@@ -39,7 +39,7 @@ struct owner {
 
 struct piece {
     _Atomic uint64_t live, doubt; /* one bit per owner */
-    _Atomic uint64_t lines;       /* whose copy has lines, and is asked itself */
+    _Atomic uint64_t lines;       /* owners whose copy has lines and is queried itself */
     _Atomic uint64_t next_expiry, renewals;
     _Atomic uint64_t expires[OWNER_PIECE];
     _Atomic uint64_t beat[OWNER_PIECE], least_beat; /* how long after a contact each is trusted */
@@ -58,7 +58,7 @@ struct tamis_directory {
     struct lookup names;
     struct owner *taking;     /* whose message is being taken */
     uint64_t flipped;         /* bits of columns changed by deltas so far */
-    _Atomic uint64_t contact; /* clock when what carries the messages was reached; 0: nobody said */
+    _Atomic uint64_t contact; /* when the carrier was last reached (clock); 0: unknown */
     _Atomic uint32_t n;
     struct piece *_Atomic piece[OWNER_PIECES];
 };

@@ -1,6 +1,6 @@
 /*
- * Asking a directory: many threads beside the one that writes. A query reads a word of doubt per 64 owners and the
- * rows of the columns; copies themselves are only asked while their columns change, or where they have none.
+ * Queries of a directory, by many threads beside the one that writes. A query reads a word of doubt per 64 owners
+ * and the rows of the columns; copies are queried only while their columns change, or if they have none.
  */
 #include "directory.h"
 
@@ -39,8 +39,8 @@ static uint64_t out_of_contact(const struct piece *piece, uint64_t since)
 
 /* ---- owners of keys -------------------------------------------------------------------------- */
 
-/* The answers of the owner's copy for at most COLUMNS_RUN keys, while its columns are changing
-   or missing. Without a copy the columns are right: its set was put. */
+/* The answers of the owner's copy for at most COLUMNS_RUN keys, while its columns are changing or missing. Without
+   a copy the columns are correct: its set was put. */
 static void ask_copy(const tamis_directory *d, uint32_t number, const tamis_key *keys, size_t n,
                      uint64_t *hits, size_t words)
 {

@@ -67,7 +67,7 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
     f->parts.a = &f->a;
     f->t.needs_snapshot = true;
     follower_tell(f, NULL);
-    atomic_store(&f->beat, BEAT_DEFAULT); /* until a snapshot tells */
+    atomic_store(&f->beat, BEAT_DEFAULT); /* until a snapshot states it */
     atomic_store(&f->condition, TAMIS_UNKNOWN);
     *out = f;
     return TAMIS_OK;

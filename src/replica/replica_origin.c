@@ -164,10 +164,10 @@ static const struct published *find_published(const tamis_origin *o, uint32_t id
 struct tally {
     uint64_t bits, items, missed;
     uint64_t added, removed; /* entries of lines */
-    bool whole;              /* the changes of a published vector are no longer known */
+    bool whole;              /* some changes of a published vector are unknown */
 };
 
-/* Keys that lines gained and lost since they were published. They are counted, so nothing else
+/* The keys that lines gained and lost since they were published. Lines count them, so nothing else
    is read. */
 static void tally_lines(const tamis_origin *o, struct tally *t)
 {

@@ -1,10 +1,10 @@
 /*
- * Taking messages, by one thread of a follower.
+ * Takes messages, in one thread of a follower.
  *
- * Without a shared clock, nobody can tell how old a message is. But the clocks run at the same
- * speed: the message that took the least time from the origin's clock to ours is the yardstick, and
- * a message that took longer is late by the difference. A message that waited somewhere (in a
- * server that was stopped, in a buffer) does not renew the lease for the time it waited.
+ * Without a shared clock, nobody can tell how old a message is. But the clocks run at the same speed: the message that
+ * took the least time from the origin's clock to ours is the yardstick, and a message that took longer is late by the
+ * difference. A message that waited somewhere (in a stopped server, in a buffer) does not renew the lease for the time
+ * that it waited.
  */
 #include "follower.h"
 
