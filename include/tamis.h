@@ -130,9 +130,8 @@ typedef enum tamis_hash {
 typedef struct tamis_filter tamis_filter;
 
 typedef enum tamis_growth {
-    TAMIS_GROWTH_DEFAULT =
-        0,              /* smooth; scalable for a rate below 0.0001 and with an option that only
-                                 vectors have */
+    /* smooth; but scalable for rates below 0.0001 and if an option is set that only vectors support */
+    TAMIS_GROWTH_DEFAULT = 0,
     TAMIS_FIXED = 1,    /* one vector; full at its capacity */
     TAMIS_DYNAMIC = 2,  /* equal vectors up to a bound on the size of the set (Guo et al.) */
     TAMIS_SCALABLE = 3, /* vectors that grow geometrically, without bound */
@@ -168,7 +167,7 @@ typedef struct tamis_options {
     tamis_layout layout;
     tamis_hash hash;
     const uint8_t *key; /* TAMIS_KEY_LEN bytes of the family to join; default: random */
-    bool deletable;     /* keep counters beside the bits; a multiset. Not for window filters */
+    bool deletable;     /* keys can be removed; a multiset, with counters. Not for window filters */
     bool unique;        /* deletable: the caller never adds a key that is already a member */
     bool overfill;      /* fixed, dynamic, window: accept keys past the capacity at a rising rate */
     bool shared_adds;   /* plain fixed: several threads may add at once (slower adds) */
@@ -180,7 +179,7 @@ typedef struct tamis_options {
                              choose. window: default 8, replaced in turn as time passes; bursts
                              that fill one early add at most log2(vectors) more */
     uint64_t bits;      /* as published: bits and hashes of one vector (the first one) that    */
-    uint32_t hashes;    /* holds `capacity` keys; later ones alike, the total rate not bounded  */
+    uint32_t hashes;    /* holds `capacity` keys; later ones likewise, the total rate not bounded */
     const uint8_t *lambdas; /* flexible: expansion speeds, used in turn; the last one repeats. */
     size_t n_lambdas;       /* Without them the predicted arrival rate decides */
     uint64_t window;        /* window: nanoseconds a key is remembered; default 24 hours */
@@ -222,7 +221,7 @@ TAMIS_API tamis_error tamis_filter_build(tamis_filter *filter, const tamis_diges
 
 /* Window filters: drops everything older than the window. Adds do this too. */
 TAMIS_API tamis_error tamis_filter_expire(tamis_filter *filter);
-/* Empties the filter and returns it to one vector; family, growth and rate stay. */
+/* Empties the filter and returns it to its initial size; family, growth and rate stay. */
 TAMIS_API tamis_error tamis_filter_clear(tamis_filter *filter);
 
 typedef struct tamis_filter_facts {
@@ -234,7 +233,7 @@ typedef struct tamis_filter_facts {
     uint64_t items;    /* deletable: adds minus removals. plain: adds that were fresh; in a window,
                           fresh in the newest vector: a key that is added again later counts again */
     double distinct;   /* distinct keys, estimated from the fill of the vectors */
-    uint64_t capacity; /* keys that fit at the stated rate in the vectors there are now */
+    uint64_t capacity; /* keys that fit at the stated rate in the present vectors */
     uint64_t bits;     /* in all vectors, counters excluded */
     uint64_t bytes;    /* total memory of the filter (of the file, if mapped) */
     uint32_t vectors;  /* number of vectors now */
@@ -283,8 +282,8 @@ TAMIS_API tamis_error tamis_filter_remove(tamis_filter *filter, const void *key,
 /* outcomes (may be NULL): n bytes, each one a tamis_removed. */
 TAMIS_API tamis_error tamis_filter_remove_many(tamis_filter *filter, const tamis_digest *digests,
                                                size_t n, uint8_t *outcomes, size_t *done);
-/* How often the key may have been added and not removed: never less than it was, and more only where
-   others cover it. Of a plain filter 1 or 0. */
+/* An upper bound on how often the key was added and not removed; it is too high only where other keys cover
+   this one. For a plain filter, 1 or 0. */
 TAMIS_API uint64_t tamis_filter_count(const tamis_filter *filter, const void *key, size_t len);
 
 /* ---- Set algebra ----------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /*
- * tamis: following origins wherever they publish, in a library of its own, libtamis-carrier. After
- * replica.h. Messages come by Redis Streams, a shared folder or a web server; filters alone need none of
- * the libraries for that.
+ * tamis: follows origins that publish through Redis Streams, a shared folder or a web server. Read
+ * tamis/replica.h first. These functions are in a separate library, libtamis-carrier, so that programs
+ * which only use filters need none of the libraries for such connections.
  */
 #ifndef TAMIS_CARRIER_PUBLIC_H
 #define TAMIS_CARRIER_PUBLIC_H
@@ -17,53 +17,55 @@ extern "C" {
  *
  *     redis://[USER@]HOST[:PORT]/NAME[?db=N]            redis+unix:///SOCKET?name=NAME
  *     rediss://[USER@]HOST[:PORT]/NAME[?ca=FILE][&cert=FILE&key=FILE]   (TLS)
- *     file:FOLDER                                       https://HOST/PATH (what a folder has)
+ *     file:FOLDER                                       https://HOST/PATH (serves such a folder)
  *
- * A password is taken from the environment: TAMIS_REDIS_PASSWORD, or the first line of the file that
+ * The password comes from the environment: TAMIS_REDIS_PASSWORD, or the first line of the file that
  * TAMIS_REDIS_PASSWORD_FILE names.
  *
- * It is the thread of the directory that takes messages: either one that it starts, or the caller's,
- * round by round. Any number of other threads query the directory meanwhile. An origin is in doubt until
- * its copy has come, and again one heartbeat after the address was last reached.
+ * Messages are taken in one thread, the writer of the directory: either a thread started by
+ * tamis_following_start, or the caller's, round by round. Any number of other threads may query the directory
+ * meanwhile. An origin is in doubt until its copy has arrived, and again from one heartbeat after the last
+ * contact with the address.
  */
 typedef struct tamis_following tamis_following;
 
-#define TAMIS_POSITION_MAX 64 /* bytes of a position, with the zero at its end */
+#define TAMIS_POSITION_MAX 64 /* bytes of a position, including the final zero */
 
 typedef struct tamis_following_options {
-    const char *position; /* where an earlier one stopped, with its copies loaded; else the start */
-    bool verbose;         /* note every message that is refused, not only the first of an owner */
-    /* Called with a line of text by the thread that follows: refused messages, a connection that is lost
-       or there again. NULL: nothing is said. */
+    const char *position; /* where an earlier run, whose copies are loaded, stopped; or NULL */
+    bool verbose;         /* report every refused message, not only the first of an owner */
+    /* Called by the thread that follows, with one line of text: a message was refused, the connection was
+       lost or restored. NULL: no reports. */
     void (*note)(void *context, const char *text);
     void *note_context;
 } tamis_following_options;
 
-/* The directory stays the caller's and must outlive it. EARG: not an address. Nothing is connected yet. */
+/* The directory still belongs to the caller and must outlive the result. EARG: not a valid address. Does
+   not connect yet. */
 TAMIS_API tamis_error tamis_following_new(tamis_following **out, const char *address,
                                           tamis_directory *directory,
                                           const tamis_following_options *options,
                                           tamis_reason *reason);
-/* Ends the thread, if there is one. */
+/* Ends the thread, if one was started. */
 TAMIS_API void tamis_following_free(tamis_following *following);
 
-/* Follows in a thread of its own until it is freed. EBUSY if there is one already. */
+/* Follows in a separate thread until freed. EBUSY if there is one already. */
 TAMIS_API tamis_error tamis_following_start(tamis_following *following);
-/* One round in the caller's thread, which waits at most so long for messages. EIO: the address was not
-   reached, and will be tried again; EARG: trying again does not help; ENOMEM. */
+/* One round in the caller's thread; waits for messages at most so long. EIO: the address was not reached
+   and will be tried again; EARG: trying again will not help; ENOMEM. */
 TAMIS_API tamis_error tamis_following_step(tamis_following *following, int milliseconds,
                                            tamis_reason *reason);
 
 typedef struct tamis_following_facts {
     uint64_t messages, bytes;   /* taken so far */
-    uint64_t versions, refused; /* new versions of copies; messages */
+    uint64_t versions, refused; /* versions: new ones of copies; refused: messages */
     uint64_t snapshots;         /* fetched */
-    uint64_t reached; /* nanoseconds since all messages there were taken; UINT64_MAX: never */
-    bool cut_off;     /* the last round failed */
+    uint64_t reached;           /* nanoseconds since a round took all messages; UINT64_MAX: never */
+    bool cut_off;               /* the last round failed */
 } tamis_following_facts;
-/* For any thread. */
+/* May be called by any thread. */
 TAMIS_API void tamis_following_info(const tamis_following *following, tamis_following_facts *facts);
-/* Where it is, for the thread that takes the rounds. */
+/* The current position; only for the thread that takes messages. */
 TAMIS_API void tamis_following_position(const tamis_following *following,
                                         char position[TAMIS_POSITION_MAX]);
 

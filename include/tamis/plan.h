@@ -39,8 +39,8 @@ TAMIS_API tamis_plan_size tamis_plan_vector(tamis_layout layout, uint64_t n, dou
 /* False positive rate of a vector after n distinct keys; NaN unless k is in 1..64. */
 TAMIS_API double tamis_plan_rate(tamis_layout layout, uint64_t units, unsigned k, double n);
 
-/* A smooth filter for a rate of p, grown from nothing to n keys. Its parts grow one after the other: `bits` is
-   the average over the moments of their growth, with what a part has beside its lines. */
+/* A smooth filter of rate p that has grown from empty to n keys. Its parts grow at different times: `bits` is
+   the average over their growth steps, and includes what a part has besides its lines. */
 typedef struct tamis_plan_lines {
     unsigned width; /* bits of a slot; 0: not possible */
     unsigned parts;
