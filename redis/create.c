@@ -48,7 +48,7 @@ static const char *take_expansion(struct creation *c, const RedisModuleString *s
         return "ERR expansion must be in the range [0, 32768]";
     c->o.expansion = (double)n;
     c->expands = n > 0;
-    c->doubles = n == 2 && c->bf; /* RedisBloom's default: nothing that need be heeded */
+    c->doubles = n == 2 && c->bf; /* RedisBloom's default: needs no special treatment */
     c->nonscaling |= n == 0;
     return NULL;
 }
@@ -199,7 +199,7 @@ static const struct option *option_of(const RedisModuleString *s, int with)
     return NULL;
 }
 
-/* Smooth, unless something was said or configured that only vectors have. */
+/* Smooth, unless an option was given or configured that only vectors support. */
 static tamis_growth default_growth(const struct creation *c)
 {
     bool expands = (c->expands && !c->doubles) || (!c->at && server.expansion > 0);
@@ -223,7 +223,7 @@ const char *creation_settle(struct creation *c)
     c->o.growth = c->nonscaling ? TAMIS_FIXED : growth;
     if (c->o.growth != TAMIS_SCALABLE)
         c->o.expansion = 0;
-    else if (!c->expands) /* a replicated command says all there is to say */
+    else if (!c->expands) /* a replicated command states everything */
         c->o.expansion = c->at ? 0 : (double)server.expansion;
     return NULL;
 }

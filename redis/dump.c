@@ -1,18 +1,17 @@
 /*
  * DUMP: a value as the bytes of a .tamis file, in pieces; SCANDUMP is the same for clients of BF.*.
  *
- * A dump is of one moment. Of a value up to tamis.work-limit the bytes are taken when it starts and
- * kept aside. A larger one is read a few MB per call, and nothing is held but the header; what is
- * added meanwhile is remembered, so that the bits of the beginning can still be read. A value for which
- * this cannot be (deletable, dynamic, window, a table of records) and which changes ends its dump.
+ * A dump is a snapshot of one moment. The bytes of a value up to tamis.work-limit are encoded and held when it
+ * starts. A larger value is read a few MB per call, and only the header is held; adds meanwhile are recorded, so
+ * that the bits of the beginning can still be read. If a value changes for which this is not possible (deletable,
+ * dynamic, window, a table of records), its dump ends.
  *
- * At most DUMPS are under way, which hold at most HOLD bytes together (or one of them more), each at most
- * IDLE after its last call. A cursor is the number of the dump (from bit 40 on) and a position; it stays
- * below 2^53, above which numbers of JavaScript and Lua are not exact. SCANDUMP's position is 1 after the
- * first PIECES_HEAD bytes, else 1 more than the bytes so far, which tells LOADCHUNK where its piece
- * belongs.
+ * At most DUMPS exist at a time. Together they hold at most HOLD bytes (a single one may hold more), and each
+ * expires IDLE after its last call. A cursor is the number of the dump (from bit 40 on) and a position; it stays
+ * below 2^53, above which numbers in JavaScript and Lua are not exact. SCANDUMP's position is 1 after the first
+ * PIECES_HEAD bytes, otherwise 1 more than the bytes so far, which tells LOADCHUNK where its piece belongs.
  *
- * The bytes are without the family key, unless WITHKEY is said, by one who may, in every call.
+ * The bytes do not contain the family key, unless every call says WITHKEY and its user has the permission.
  */
 #include "foreign.h"
 
@@ -21,7 +20,7 @@
 
 #define DUMPS      16
 #define HOLD       ((uint64_t)128 << 20)
-#define NUMBERS    8191 /* of dumps, then from the first again: 13 bits */
+#define NUMBERS    8191 /* of dumps, reused in turn: 13 bits */
 #define IDLE       60
 #define IMPATIENCE 5 /* seconds after which a dump that blocks another is dropped */
 
@@ -149,7 +148,8 @@ static struct dump *dump_numbered(uint64_t number)
     return NULL;
 }
 
-/* For a dump that holds that many bytes, if necessary in place of those that were idle longest. */
+/* A free entry for a dump that holds that many bytes; if necessary, drops those that were idle longest.
+   */
 static struct dump *dump_place(size_t room)
 {
     for (;;) {
@@ -213,7 +213,7 @@ static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint
     return NULL;
 }
 
-/* A dump of an earlier moment is in the way: only one can be recorded. False if it has replied. */
+/* Drops a dump of an earlier moment: changes can be recorded only for one. False if it has replied. */
 static bool make_way(RedisModuleCtx *ctx, struct value *v)
 {
     for (struct dump *d = dump_of(v); v->kept && d; d = dump_of(v)) {

@@ -10,7 +10,7 @@
 static const char *not_wanted(const struct value *v, enum value_kind kind)
 {
     if (v->kind == VALUE_FILTER && (kind == VALUE_ITEMS || kind == VALUE_FILTER))
-        return NULL; /* what most commands ask for and find */
+        return NULL; /* the usual case */
     if (kind == VALUE_PARTIAL)
         return v->kind == kind ? NULL : WRONG_TYPE;
     if (v->kind == VALUE_PARTIAL || (v->foreign && v->foreign->missing))
@@ -152,7 +152,8 @@ bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice)
     return true;
 }
 
-/* If the server's configuration asks for it: a call that nobody listens to takes 120 instructions. */
+/* Only if the server's configuration requests it: a call without subscribers takes 120 instructions.
+   */
 void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key)
 {
     if (rm.GetNotifyKeyspaceEvents() & RM_NOTIFY_MODULE)

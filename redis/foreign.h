@@ -1,5 +1,5 @@
-/* Filters of RedisBloom: foreign.c, with the tamis set that takes what is added to them, on_top.c; and
-   cuckoo filters, foreign_cuckoo.c. */
+/* Filters of RedisBloom (foreign.c), with the tamis set for what is added to them (on_top.c); and cuckoo
+   filters (foreign_cuckoo.c). */
 #ifndef TAMIS_REDIS_FOREIGN_H
 #define TAMIS_REDIS_FOREIGN_H
 
@@ -7,7 +7,7 @@
 
 struct foreign_part {
     uint64_t bits, capacity, items;
-    uint64_t buckets; /* of a cuckoo filter, which has no use for the others but the capacity */
+    uint64_t buckets; /* of a cuckoo filter, which uses no other field except the capacity */
     double rate, bits_each;
     uint32_t hashes, log2; /* log2 of the bits, if that is an integer and was stated; otherwise 0 */
     size_t bytes;
@@ -18,7 +18,7 @@ struct foreign {
     uint64_t items, options;
     uint64_t missing;            /* bytes that chunks have not delivered yet */
     double rate_now;             /* see foreign_rate_now(); negative: not computed yet */
-    uint64_t removals;           /* of a cuckoo filter, like the next */
+    uint64_t removals;           /* of a cuckoo filter, like the next two */
     uint32_t bucket, iterations; /* slots per bucket, 0 in a Bloom filter; fingerprints moved */
     uint32_t growth, n;
     struct foreign_part part[];
@@ -36,24 +36,24 @@ void foreign_free(struct foreign *f);
 struct foreign *foreign_copy(const struct foreign *f); /* NULL if there is no memory */
 void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory), void *context);
 
-/* From a file, with parts of up to `most` bytes together: NULL, and why. `top`: a tamis set
+/* Loads a filter from a file, with parts of up to `most` bytes together; NULL and why. `top`: a tamis set
    follows. */
 struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, bool *top,
                              const char **why);
 void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top);
 
-/* From chunks: is this a first one, of a Bloom filter (BF), a cuckoo filter (CF) or either (OURS)? Then a
-   filter of up to that many bytes, all of them missing, or NULL and why; then chunk by chunk, in order. */
+/* Loads a filter from chunks: foreign_head tests for the first chunk of a Bloom filter (BF), a cuckoo
+   filter (CF) or either (OURS); then a filter of up to that many bytes is created with all bytes missing,
+   or NULL and why; then chunks are added in order. */
 bool foreign_head(const void *data, size_t len, enum dialect dialect);
 struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const char **why);
 bool foreign_add_chunk(struct foreign *f, uint64_t cursor, const void *chunk, size_t len);
-/* The first chunk, and the one that begins at a cursor, the first of which is 1; 0: there is
-   none. */
+/* The first chunk, and the chunk at a cursor, which starts at 1; 0: there is no chunk. */
 bool foreign_head_bytes(const struct foreign *f, struct buffer *out);
 size_t foreign_chunk(const struct foreign *f, uint64_t cursor, const void **chunk, size_t most);
 
-/* Shared by the two files: an empty one, of 1 to `most` parts (NULL: it cannot be, or no memory), and what
-   both load and hash with. */
+/* Shared by the two files: an empty filter of 1 to `most` parts (NULL: not possible, or no memory), and
+   functions for loading and hashing. */
 struct foreign *foreign_new(uint64_t n, uint64_t most);
 bool foreign_load_missing(RedisModuleIO *io, struct foreign *f, const char **why);
 uint64_t foreign_hash(const void *key, size_t len, uint64_t seed); /* MurmurHash64A */
@@ -76,14 +76,14 @@ bool cuckoo_head_bytes(const struct foreign *f, struct buffer *out);
 /* Creates the set on top, here and on replicas; false if it has replied. */
 bool top_make(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 uint64_t top_items(const struct value *v);
-/* Does it refuse more items? What a master accepted is not refused: RedisBloom counts items by the
-   false positives of its own bits, and so at times fewer than the set on top. */
+/* Does it refuse more items? What a master accepted is not refused: RedisBloom omits items that are false
+   positives of its own bits, so it may count fewer than the set on top. */
 bool foreign_full(RedisModuleCtx *ctx, const struct value *v);
 /* LOADCHUNK and SCANDUMP. False: the bytes are not RedisBloom's, and it has not replied. */
 bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor,
                          enum dialect dialect);
 void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long cursor);
-/* As commands of an append-only file. */
+/* Writes it as commands of an append-only file. */
 void foreign_emit(RedisModuleIO *io, RedisModuleString *key, const struct value *v);
 
 #endif

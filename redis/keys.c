@@ -92,8 +92,8 @@ static __attribute__((noinline)) tamis_error add_batch(const struct adding *a, s
     return tamis_filter_add_many(filter, digests, some, fresh, done);
 }
 
-/* Replicas ignore memory limits: what the master accepted has to fit here. The limit, if it is put aside: try again,
-   then restore it. */
+/* Replicas ignore memory limits: what the master accepted has to fit here. Returns the limit if it was suspended:
+   try again, then restore it. */
 static uint64_t limit_aside(RedisModuleCtx *ctx, const struct value *v, tamis_error e)
 {
     uint64_t limit = e == TAMIS_ESPACE && v->set ? set_memory_limit(v->set) : 0;
@@ -131,7 +131,7 @@ static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
     tamis_error e;
     size_t before;
     bool batch = !a->nx && a->n > 1 && !v->foreign;
-    do { /* an error after some of a batch comes again with the next one, if it is to stay */
+    do { /* an error within a batch recurs with the next one, if it persists */
         before = a->added;
         e = add_next(ctx, a, v, batch);
     } while (a->added < a->n && a->added > before);

@@ -36,9 +36,10 @@ static enum bf read_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int
     return bf;
 }
 
-/* A master with BF and CF commands replicates adds as they came. A replica that was told bf=no follows it all
-   the same: these become TAMIS.ADD and TAMIS.MADD, which do the same to a filter that is there, and its creation
-   was replicated as TAMIS.RESERVE. An ADDNX is replicated if it added its item, so it adds here too. */
+/* A master with BF and CF commands replicates adds as they came. A replica with bf=no can follow it
+   nevertheless: these adds become TAMIS.ADD and TAMIS.MADD, which do the same to an existing filter, and its
+   creation was replicated as TAMIS.RESERVE. An ADDNX is replicated only if it added its item, so it adds here
+   too. */
 static void follow_bf(RedisModuleCommandFilterCtx *command)
 {
     static const struct {
@@ -56,7 +57,7 @@ static void follow_bf(RedisModuleCommandFilterCtx *command)
         }
 }
 
-/* Says what a server without BF and CF commands cannot follow. */
+/* Logs what a server without BF and CF commands cannot follow. */
 static void tell_without_bf(RedisModuleCtx *ctx, bool taken)
 {
     if (taken)

@@ -1,10 +1,10 @@
 /*
- * The module inside: values, the settings of the server, and helpers of the commands.
+ * The inside of the module: values, the settings of the server, and helpers of the commands.
  *
- * Replicas and append-only files must end with the same bytes as the master. So whatever is random
- * or read from a clock is decided where the command first runs and travels in what is replicated: a
- * creation as TAMIS.RESERVE with every parameter and the family key, an add to a filter with a clock
- * as TAMIS.INSERT ... AT nanoseconds. The clock of all values is the time of the present command.
+ * Replicas and append-only files must end with the same bytes as the master. So everything that is random or read
+ * from a clock is decided where the command first runs, and is part of what is replicated: a creation as
+ * TAMIS.RESERVE with every parameter and the family key, an add to a filter with a clock as TAMIS.INSERT ... AT
+ * nanoseconds. The clock of all values is the time of the present command.
  */
 #ifndef TAMIS_REDIS_MODULE_H
 #define TAMIS_REDIS_MODULE_H
@@ -20,7 +20,7 @@
 #define EXISTS        "ERR item exists"
 #define NOT_CONVERTED "ERR this filter is one of RedisBloom: TAMIS.CONVERT makes it one of tamis"
 
-/* Bytes that grow as they come; nothing is taken on the word of a length field. */
+/* Bytes that grow as they arrive; nothing is allocated because a length field says so. */
 struct buffer {
     char *data;
     size_t len, room;
@@ -35,39 +35,39 @@ enum value_kind {
     VALUE_FILTER = 1,
     VALUE_RECORDS = 2,
     VALUE_PARTIAL = 3,
-    VALUE_FOREIGN = 4,   /* one of RedisBloom, with what was added to it */
-    VALUE_DELETABLE = 5, /* to look for: a filter that is, foreign or not; */
-    VALUE_ITEMS = 6      /* a filter, foreign or not */
+    VALUE_FOREIGN = 4,   /* a filter of RedisBloom, with what was added to it */
+    VALUE_DELETABLE = 5, /* in searches: a deletable filter, foreign or not */
+    VALUE_ITEMS = 6      /* in searches: a filter, foreign or not */
 };
 
-/* Where copies of a filter go, and how wrong they may be. */
+/* Where copies of a filter are sent, and how wrong they may be. */
 struct publication {
     struct buffer stream;
     char owner[TAMIS_OWNER_MAX + 1];
     tamis_targets targets;
     uint64_t beat;
     bool with_key; /* in the snapshots */
-    /* of the master, not saved: */
+    /* Only on the master, not saved: */
     tamis_origin *origin;
-    uint64_t last, since;       /* bytes of the last snapshot, and of messages since, */
-    char first[48], latest[48]; /* and the ids of those in the stream */
+    uint64_t last, since;       /* bytes of the last snapshot, and of messages since then */
+    char first[48], latest[48]; /* ids of those messages in the stream */
     uint64_t next_beat, retry;
 };
 
 struct value {
     enum value_kind kind : 8;
-    tamis_growth growth : 8; /* of the set, like the next */
+    tamis_growth growth : 8; /* of the set, like the next field */
     bool deletable;
-    bool kept;       /* it remembers what is added, for a dump */
-    uint32_t parts;  /* as last counted for INFO, like its items */
-    struct set *set; /* NULL in a partial one; on top of a foreign one, or NULL */
+    bool kept;       /* adds are recorded for a dump */
+    uint32_t parts;  /* as last counted for INFO, like `items` */
+    struct set *set; /* NULL if partial; foreign: the set on top, or NULL */
     union {
-        uint64_t number; /* its own, never used again while the server runs */
+        uint64_t number; /* unique while the server runs */
         struct value *next_freed;
     };
     union {
         uint64_t items;
-        struct pieces_in *in; /* partial: what has come */
+        struct pieces_in *in; /* partial: the bytes so far */
     };
     struct publication *publication;
     struct foreign *foreign;
@@ -77,53 +77,53 @@ struct settings_of_server {
     double error_rate;
     long long capacity, expansion, work_limit;
     long long value_limit;            /* 0: see value_limit() */
-    long long cf_capacity, cf_bucket; /* of filters made by CF.* */
-    struct secrets *secrets;          /* of the family that values made here belong to */
-    bool key_given;                   /* by configuration, not by chance */
+    long long cf_capacity, cf_bucket; /* of filters created by CF.* */
+    struct secrets *secrets;          /* of the family of values created here */
+    bool key_given;                   /* configured, not random */
     bool key_adopted;                 /* from values that were loaded or replicated */
     bool bf;                          /* BF.* and CF.* are registered */
-    unsigned long long refused;       /* adds, since the start */
+    unsigned long long refused;       /* adds refused since the start */
 };
 
 extern struct settings_of_server server;
 
 /* ---- value.c ---- */
 extern const tamis_allocator value_allocator;
-/* These take what they are given, even where they fail for lack of memory (NULL). */
+/* These take ownership of their arguments, even if they fail for lack of memory (NULL). */
 struct value *value_of(struct set *set);
-/* Trusted: what some values keep aside is no limit. The key is for bytes without theirs, or NULL. */
+/* Trusted: no limit on what is buffered. The key is for bytes without theirs; may be NULL. */
 struct value *value_partial(uint64_t total, bool trusted, const uint8_t *key);
-struct value *value_foreign(struct foreign *f, struct set *top); /* which may be NULL */
-void value_top(struct value *v, struct set *top);                /* on a foreign one */
-/* The set on top of a foreign value as a value of its own; NULL if there is no memory, and then
-   nothing has changed. */
+struct value *value_foreign(struct foreign *f, struct set *top); /* top may be NULL */
+void value_top(struct value *v, struct set *top); /* sets the set on top of a foreign value */
+/* Turns the set on top of a foreign value into a separate value; NULL if there is no memory, and then nothing has
+   changed. */
 struct value *value_lift(struct value *v);
 struct value *value_copy(const struct value *v);
 struct value *value_copy_beside(const struct value *v); /* see copy_beside() */
 void value_free(struct value *v);
 size_t value_bytes(const struct value *v);
 uint64_t value_encoded_size(const struct value *v);
-/* Flags are TAMIS_SAVE_NO_KEY or none, and none for a partial one. */
+/* Flags: TAMIS_SAVE_NO_KEY or none; none for a partial value. */
 tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context);
-/* Its family's, or what it was given for the bytes of a partial one; false: it has none. */
+/* The key of its family, or the one given for the bytes of a partial value; false if it has none. */
 bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
 unsigned long long value_count(void);
 unsigned long long value_count_foreign(void);
-unsigned long long value_memory(void); /* bytes that sets have taken */
-/* After a change: counts its items and parts, for the sums over all values. */
+unsigned long long value_memory(void); /* bytes allocated by sets */
+/* After a change: updates its items and parts in the sums over all values. */
 void value_recount(struct value *v);
 unsigned long long value_count_items(void);
 unsigned long long value_count_parts(void);
-void value_took(uint64_t bytes); /* a foreign value, so many more */
-/* The bytes of a partial value, which may be anything: how many there are; more of them, after an error
-   of which it is of no use; and when all are there, what they make. The reason says what is wrong with
-   them. Trusted: not from elsewhere, it may take any memory. */
+void value_took(uint64_t bytes); /* a foreign value allocated so many bytes */
+/* The bytes of a partial value, which are untrusted: how many there are; adding more, after an error of which the
+   value is useless; and the result, when all have arrived. The reason says what is wrong. Trusted: the bytes come
+   from this server and may take any memory. */
 uint64_t partial_have(const struct value *v);
 tamis_error partial_add(struct value *v, const void *data, size_t len, bool trusted,
                         tamis_reason *reason);
 tamis_error partial_end(struct value *v, struct value **out, bool trusted, tamis_reason *reason);
-/* While a value is saved, which cannot fail: without memory the server ends, as it does for its own, and
-   the file that was there before stays. */
+/* While a value is saved, which cannot fail: if there is no memory the server exits, as it does for its own
+   allocations, and the previous file stays. */
 void value_insist(bool on);
 void memory_clear(void *memory, size_t size); /* without touching whole pages */
 void time_of_command(uint64_t at);            /* nanoseconds since 1970; 0: now */
@@ -131,55 +131,55 @@ uint64_t value_clock(void *unused);
 
 /* ---- release.c ---- */
 void release_start(void);
-void release_value(struct value *v); /* a large one in the background */
+void release_value(struct value *v); /* large values in the background */
 unsigned long long release_count(void);
-/* The bytes of a copy, in the background if they are many; and before its reader, or whoever changes, moves or frees
-   either value, goes on. */
+/* Copies the bytes, in the background if they are many; and waits for them, before the copy is read, or either value
+   is changed, moved or freed. */
 void copy_beside(const struct value *from, const struct value *to, struct mem_later *bytes);
 void copy_wait(const struct value *v, bool reads);
 unsigned long long copy_count(void);
 
 /* ---- type.c ---- */
 extern RedisModuleType *type;
-extern RedisModuleType *foreign_type, *cuckoo_type; /* NULL: RedisBloom is there, or bf=no */
+extern RedisModuleType *foreign_type, *cuckoo_type; /* NULL with RedisBloom or bf=no */
 bool type_register(RedisModuleCtx *ctx, bool foreign);
 
 /* ---- find.c: keys and errors ---- */
 
-/* The value under an open key. NULL with *error NULL: there is none; else what to reply. Any kind is
-   any but a partial one. */
+/* The value under an open key. NULL with *error NULL: there is none; otherwise *error is the reply. VALUE_ANY
+   excludes partial values. */
 struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char **error);
-/* The value for a question. NULL: replied if `*replied`, else there is none. */
+/* The value for a query. NULL: if *replied it has replied, otherwise there is none. */
 struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value_kind kind,
                         RedisModuleKey **key, bool *replied);
-/* Runs it on the value under argv[1], which is there and of the kind, or replies that it is not. */
+/* Runs the function on the value under argv[1] if there is one of this kind; otherwise replies with an error. */
 typedef void (*value_fn)(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc);
 int with_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum value_kind kind,
                int mode, value_fn run);
-bool follows(RedisModuleCtx *ctx); /* a master's stream or an append-only file is replayed */
+bool follows(RedisModuleCtx *ctx); /* replaying the stream of a master or an append-only file */
 int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
                   const tamis_reason *reason);
 int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-bool is_word(const RedisModuleString *s, const char *word);             /* whatever the case */
-bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice); /* then it has replied */
+bool is_word(const RedisModuleString *s, const char *word);             /* in upper or lower case */
+bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice); /* true if it has replied */
 void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key);
 
-/* Puts the value under the key, in the place of what was there; the time to live stays. */
+/* Stores the value under the key, replacing what was there; the time to live stays. */
 void put_value(RedisModuleKey *key, struct value *v);
 
 /* ---- create.c ---- */
 struct creation {
     tamis_options o;
-    uint8_t key[TAMIS_KEY_LEN]; /* one that was given: see WIPED_CREATION */
-    RedisModuleString *like;    /* a key to be like */
+    uint8_t key[TAMIS_KEY_LEN]; /* if one was given: see WIPED_CREATION */
+    RedisModuleString *like;    /* name of the model */
     uint64_t at, scale_to;
     bool bf, nocreate, nonscaling, expands, doubles;
-    bool chosen; /* the growth is ours */
-    bool nx;     /* adds only what seems not to be there */
-    bool own;    /* the key is that of the server it comes from */
+    bool chosen; /* the growth was chosen by default */
+    bool nx;     /* add only what seems to be absent */
+    bool own;    /* it is the key of the server that sent it */
     int with;    /* whose options, WITH_ */
-    int items;   /* place of the first item in argv, 0 if there is none */
+    int items;   /* index of the first item in argv, 0 if there is none */
     char error[200];
 };
 
@@ -195,56 +195,56 @@ enum {
 #define WIPED_CREATION __attribute__((cleanup(creation_wipe))) struct creation
 void creation_wipe(struct creation *c);
 void creation_init(struct creation *c, int with);
-/* Reads options from argv[i] on, up to ITEMS; NULL or what to reply. */
+/* Reads options from argv[i] on, up to ITEMS; returns NULL or the error. */
 const char *creation_options(struct creation *c, RedisModuleString **argv, int argc, int i);
 const char *creation_one(struct creation *c, RedisModuleString **argv, int argc, int *i);
-const char *creation_settle(struct creation *c); /* once all is read: what goes together */
-bool creation_limit(RedisModuleCtx *ctx, struct creation *c); /* false when it has replied */
+const char *creation_settle(struct creation *c); /* after the options: checks their combination */
+bool creation_limit(RedisModuleCtx *ctx, struct creation *c); /* false if it has replied */
 int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
                     const tamis_reason *reason);
 extern const char *const growth_words[7], *const layout_words[3], *const hash_words[4];
 int word_of(const RedisModuleString *s, const char *const *words, int n); /* 0: none of them */
 const char *creation_rate(struct creation *c, const RedisModuleString *s);
 const char *creation_capacity(struct creation *c, const RedisModuleString *s);
-/* Makes the value, sets the key and replicates it; NULL when it has replied with an error. */
+/* Creates the value, sets the key and replicates it; NULL if it has replied with an error. */
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name);
-/* The same under a key that has nothing yet, with the replies of RESERVE; of what kind a filter there is
-   said to exist. */
+/* The same under a key that must not exist, with the replies of RESERVE; the error names the kind of an existing
+   filter. */
 int creation_reserve(RedisModuleCtx *ctx, struct creation *c, RedisModuleString *name,
                      enum value_kind kind);
-/* The word before its key, for those who follow. */
+/* The word before its key, for replicas. */
 const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
 
 /* ---- report.c: names and figures of a map ---- */
 void say_text(RedisModuleCtx *ctx, const char *name, const char *text);
 void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n);
-void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x); /* else null */
+void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x); /* null unless known */
 #define SAY_SET 11                                                          /* of these: */
 void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *i);
 
 /* ---- keys.c ---- */
 extern const long long removal_replies[3]; /* for each tamis_removed */
 
-/* Whose replies: the three families of commands differ in a few words. */
+/* The three families of commands, whose replies differ slightly. */
 enum dialect { OURS, BF, CF };
 
 struct adding {
     RedisModuleString *name, **items;
     size_t n;
     bool many; /* reply with an array */
-    bool nx;   /* only what seems not to be there */
+    bool nx;   /* add only what seems to be absent */
     enum dialect dialect;
-    size_t added; /* items done */
+    size_t added; /* items processed */
     bool changed;
 };
-/* The options for a value that is not there yet: NULL if the command has none. */
+/* c: the options for a value that does not exist yet; NULL if the command has none. */
 int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c);
 int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
                  bool many, enum dialect dialect);
 
 /* ---- cuckoo.c ---- */
-double cuckoo_rate(long long bucket); /* of a cuckoo filter with so many slots a bucket */
+double cuckoo_rate(long long bucket); /* of a cuckoo filter with so many slots per bucket */
 
 /* ---- secret.c ---- */
 #define KEY_HEX   (2 * TAMIS_KEY_LEN + 1)
@@ -252,44 +252,45 @@ double cuckoo_rate(long long bucket); /* of a cuckoo filter with so many slots a
 void key_wipe_hex(char (*hex)[KEY_HEX]);
 bool key_from_hex(const RedisModuleString *s, uint8_t key[TAMIS_KEY_LEN]);
 void key_to_hex(const uint8_t key[TAMIS_KEY_LEN], char hex[KEY_HEX]);
-bool secret_set(const uint8_t *key); /* the server's; NULL: a random one. false: no memory */
+bool secret_set(const uint8_t *key); /* NULL: a random one. False: no memory */
 bool secret_is(const uint8_t key[TAMIS_KEY_LEN]);
-/* Values of a file, or of a master, were made under this key: the server goes on with it, unless it was
-   given one. Offered: by bytes that are the server's own only if it says so next. */
+/* The values of a file or of a master were created under this key: the server adopts it, unless one was configured.
+   An offered key comes from bytes that may not be the server's own; it is adopted only if the server confirms them
+   next. */
 void secret_adopt(const uint8_t key[TAMIS_KEY_LEN]);
 void secret_offer(const uint8_t *key); /* NULL: none */
 void secret_start(RedisModuleCtx *ctx);
-bool secret_told(RedisModuleCtx *ctx); /* may the client have it? false when it has replied */
-/* Keeps an argument out of MONITOR and SLOWLOG; or those after KEY and FAMILY. Read them before: Valkey 8.1
-   replaces them in argv, and earlier servers in a copy of it. */
+bool secret_told(RedisModuleCtx *ctx); /* may the client read the key? false if it has replied */
+/* Hides an argument from MONITOR and SLOWLOG; or those after KEY and FAMILY. Read them before: Valkey 8.1 replaces
+   them in argv, earlier servers in a copy of it. */
 void secret_redact(RedisModuleCtx *ctx, int position);
 void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 /* ---- settings.c ---- */
-/* The most that a value may take: as configured, or half of what the server may take (maxmemory), or half
-   of what the machine has. */
+/* The most memory that a value may take: as configured, or half of what the server may take (maxmemory), or half of
+   what the machine has. */
 uint64_t value_limit(void);
-uint64_t value_limit_encoded(void); /* the most bytes that a value within the limit is saved in */
-/* An argument of loadmodule that RedisBloom or valkey-bloom has. False when it has said why not. */
+uint64_t value_limit_encoded(void); /* the most bytes in which a value within the limit is saved */
+/* An argument of loadmodule that RedisBloom or valkey-bloom has. False if it was refused, with a line in the log. */
 bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
                        const RedisModuleString *value);
 bool settings_register(RedisModuleCtx *ctx);
-/* loadmodule tamis.so settings=bf: makes RedisBloom's and valkey-bloom's names in the configuration file
-   known, as settings of a module called bf. */
+/* loadmodule tamis.so settings=bf: accepts RedisBloom's and valkey-bloom's names in the configuration file, as
+   settings of a module called bf. */
 int settings_load_bf(RedisModuleCtx *ctx);
 bool settings_named_bf(void);
 void settings_start(RedisModuleCtx *ctx);
 bool settings_evicts(void); /* does the server make room by evicting keys? */
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report);
 
-#define PIECE ((size_t)1 << 20) /* bytes of a value that are written at a time, at most */
+#define PIECE ((size_t)1 << 20) /* the most bytes of a value that are written at a time */
 
 /* ---- dump.c ---- */
 #define POSITION_BITS 40    /* of a cursor */
-unsigned dump_count(void);  /* dumps under way */
-extern int dumps_in_pieces; /* some of them, or none */
+unsigned dump_count(void);  /* dumps that exist */
+extern int dumps_in_pieces; /* those read in pieces */
 void dump_changes(struct value *v, bool adds);
-/* To be called before a value is changed, by adding or otherwise. */
+/* Must be called before a value is changed, by adding or otherwise. */
 static inline void value_changes(struct value *v, bool adds)
 {
     copy_wait(v, false);
@@ -300,7 +301,7 @@ static inline void value_changes(struct value *v, bool adds)
 /* ---- publication.c ---- */
 #define PUBLICATION_WORDS 16
 bool publication_names_good(size_t stream_len, const char *owner, size_t owner_len);
-/* The targets from argv[4] on; NULL or what to reply. */
+/* Reads the targets from argv[4] on; returns NULL or the error. */
 const char *publication_targets(struct publication *p, RedisModuleString **argv, int argc);
 /* The words after the key of TAMIS.PUBLISH; returns how many. */
 size_t publication_words(const struct publication *p, RedisModuleString *words[PUBLICATION_WORDS]);
@@ -308,11 +309,12 @@ struct publication *publication_new(const char *stream, size_t stream_len, const
                                     size_t owner_len); /* NULL: bad names, or no memory */
 void publication_free(struct publication *p);
 void publication_save(RedisModuleIO *io, const struct publication *p);
-struct publication *publication_load(RedisModuleIO *io); /* NULL: cannot be */
+struct publication *publication_load(RedisModuleIO *io); /* NULL: not possible */
 void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p);
 
 /* ---- publish.c ---- */
-/* Has a look now and then. False if there is no memory; then the next change of the value comes here again. */
+/* Schedules the checks of a published value. False if there is no memory; then the next change of the value calls it
+   again. */
 bool publish_register(int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 void publish_start(RedisModuleCtx *ctx);
@@ -320,7 +322,7 @@ size_t publish_count(void);
 
 /* ---- table.c ---- */
 bool table_register(RedisModuleCtx *ctx, bool bf);
-bool table_bf_free(RedisModuleCtx *ctx); /* nobody has commands called BF.* */
+bool table_bf_free(RedisModuleCtx *ctx); /* no other module has commands called BF.* */
 
 /* ---- commands ---- */
 #define COMMAND(name) int name(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)

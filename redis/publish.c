@@ -1,17 +1,15 @@
 /*
- * PUBLISH: copies of a filter elsewhere, kept within a stated error. The messages go to a stream of
- * this server, in the keys and fields that `tamis follow` reads:
+ * PUBLISH: copies of a filter elsewhere, kept within a stated error. The messages go to a stream of this server, in
+ * the keys and fields that `tamis follow` reads:
  *
- *   NAME                     stream: fields "o" owner, "m" message
- *   {NAME}:owners            hash: owner -> position up to which its snapshot makes the stream
- *                            unnecessary
- *   {NAME}:snapshot:OWNER    list: epoch, then the messages of the snapshot
+ *     NAME                     stream: fields "o" owner, "m" message
+ *     {NAME}:owners            hash: owner -> position up to which its snapshot makes the stream unnecessary
+ *     {NAME}:snapshot:OWNER    list: epoch, then the messages of the snapshot
  *
- * (without braces where NAME has some). With every heartbeat it is looked whether all of this is still
- * there, and written anew if not; of two that publish as one owner the later one goes on. What to publish is a part of the value: it is saved, replicated
- * and migrated with it. Publishing itself is done by the master alone, after a change and twice a
- * second; what it writes is replicated as any XADD. A new master, or a server that was started again,
- * begins a new epoch with a snapshot.
+ * (without braces if NAME contains some). Every heartbeat checks whether all of this still exists, and writes it again
+ * if not; if two servers publish as one owner, the later one continues. The publication is part of the value: it is
+ * saved, replicated and migrated with it. Only the master publishes, after a change and twice a second, and what it
+ * writes is replicated like any XADD. A new master, or a restarted server, begins a new epoch with a snapshot.
  */
 #include "module.h"
 
@@ -161,8 +159,8 @@ static int send_message(void *context, const void *data, size_t len)
     return !good(rm.Call(s->ctx, "RPUSH", "!sb", s->snapshot, (const char *)data, len));
 }
 
-/* The stream is trimmed to what the snapshot of some owner needs that is not an hour behind;
-   this owner's snapshot is as of the last entry. */
+/* Trims the stream to what the snapshots of all owners need, except those that are an hour behind; this owner's
+   snapshot is as of the last entry. */
 static bool trim(const struct sending *s, const char *position)
 {
     unsigned long long newest = strtoull(position, NULL, 10), least[2] = {newest, UINT64_MAX};
@@ -302,8 +300,8 @@ static void tick(RedisModuleCtx *ctx, void *unused)
 {
     (void)unused;
     rm.CreateTimer(ctx, TICK, tick, NULL);
-    /* While writes are paused (CLIENT PAUSE, a failover, a shutdown that waits for replicas) the
-       server dies of a change that is to be replicated. */
+    /* While writes are paused (CLIENT PAUSE, a failover, a shutdown that waits for replicas) the server aborts on a
+       change that must be replicated. */
     if (!n_published || !leads(ctx) || rm.AvoidReplicaTraffic())
         return;
     int db = rm.GetSelectedDb(ctx);
@@ -425,8 +423,8 @@ COMMAND(command_publish)
     return RM_OK;
 }
 
-/* The owner says farewell, and nothing is kept for it. False if there is no memory; an
-   impossible origin has nothing to say. */
+/* The owner says farewell, and nothing is kept for it. False if there is no memory; an impossible origin sends
+   nothing. */
 static bool say_farewell(RedisModuleCtx *ctx, struct value *v)
 {
     struct sending s;

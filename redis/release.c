@@ -1,15 +1,15 @@
 /*
- * Large values in the background: they are freed there, and copied.
+ * Frees and copies large values in the background.
  *
  * DEL, expiry and RENAME onto a key free in the main thread of the server by default, and returning the pages of a
  * full filter of 350 MB takes 100 ms or more. So large values go to a thread of the module, whatever the lazyfree
- * settings. Calls from other threads of the server (UNLINK) free at once. This is off where the server evicts
- * keys: it checks its memory after each eviction and would evict too many while the first ones are still being
- * freed. Its lazyfree-lazy-eviction waits for them.
+ * settings. Calls from other threads of the server (UNLINK) free at once. This is off if the server evicts keys: it
+ * checks its memory after each eviction and would evict too many while the first ones are still being freed. Its
+ * lazyfree-lazy-eviction waits for them.
  *
- * COPY takes the memory of the new value and replies; the thread copies the bytes, 124 MB in 80 ms. Whoever comes
- * meanwhile for the new value, or to change or free the old one, waits for the rest of that time, and so does a
- * fork, whose child has no such thread. The old one can be read.
+ * COPY allocates the new value and replies; the thread copies the bytes, 124 MB in 80 ms. A command that uses the new
+ * value meanwhile, or changes or frees the old one, waits for the rest of that time, and so does a fork, whose child
+ * has no such thread. The old value can be read.
  */
 #include "module.h"
 
@@ -24,7 +24,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
 static struct value *waiting; /* linked by next_freed */
 static bool runs;
-/* Values that the thread has freed, and copied; read by crash reports, without lock. */
+/* Values that the thread has freed and copied; crash reports read them without the lock. */
 static atomic_ullong beside, copied_beside;
 
 struct copying {
@@ -34,11 +34,12 @@ struct copying {
     bool begun;
 };
 
-static struct copying *copies; /* one after the other */
+static struct copying *copies; /* in the order in which they are done */
 static pthread_cond_t copied = PTHREAD_COND_INITIALIZER;
 static atomic_uint under_way; /* copies */
 
-/* The first one is done, by whoever needs it unless somebody is at it. With the lock, which is free meanwhile. */
+/* Does the first copy, in whichever thread needs it, unless another one is doing it. Called with the lock, which
+   is released meanwhile. */
 static void copy_step(void)
 {
     struct copying *c = copies;
@@ -57,7 +58,7 @@ static void copy_step(void)
     pthread_cond_broadcast(&copied);
 }
 
-/* Copies first: a value that is to be freed may have one. */
+/* Copies come first: a value that waits to be freed may be the source of one. */
 static void *work(void *unused)
 {
     (void)unused;
@@ -118,7 +119,7 @@ void release_start(void)
         main_thread = pthread_self();
 }
 
-/* Who reads the old value need not wait. */
+/* A reader of the old value need not wait. */
 static bool concerns(const struct value *v, bool reads)
 {
     for (const struct copying *c = copies; c; c = c->next)
@@ -137,7 +138,7 @@ void copy_wait(const struct value *v, bool reads)
     pthread_mutex_unlock(&lock);
 }
 
-/* In this thread if it is little, or where there is no other. */
+/* Copies in this thread if there is little, or if there is no other thread. */
 void copy_beside(const struct value *from, const struct value *to, struct mem_later *bytes)
 {
     bool mine = main_thread && pthread_equal(main_thread, pthread_self());

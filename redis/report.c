@@ -1,7 +1,7 @@
 /* CARD and INFO. */
 #include "foreign.h"
 
-/* Of the filter, or of a filter of RedisBloom and the set on top of it. */
+/* The items of the filter, or of a filter of RedisBloom and the set on top of it. */
 static uint64_t items_of(const struct value *v)
 {
     return top_items(v) + (v->foreign ? v->foreign->items : 0);
@@ -160,8 +160,8 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
     say_real(ctx, "fpp", i->fpp > 0, i->fpp);
 }
 
-/* The facts of the set. Estimates read every bit of a plain filter, at best 10 GB per second: false if
-   it is too large, and there are none. */
+/* The facts of the set. Estimates read every bit of a plain filter, at best 10 GB per second: false,
+   without them, if the filter is too large. */
 static bool estimate(const struct value *v, tamis_filter_facts *i)
 {
     const tamis_filter *filter = as_filter(v->set);

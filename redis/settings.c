@@ -30,7 +30,7 @@ static int set_number(const char *name, long long n, void *place, RedisModuleStr
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* The server does not free what a getter returned: it is kept here until the next call. */
+/* The server does not free what a getter returned, so it is kept here until the next call. */
 static RedisModuleString *shown;
 
 /* Wipes the last one, which may be the family key. */

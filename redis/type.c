@@ -205,7 +205,7 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     return v;
 }
 
-/* Logs which key it is: the server only says of what type. */
+/* Logs which key it is: the server logs only the type. */
 static void *cannot_load(RedisModuleIO *io, const char *what, const char *why)
 {
     size_t len = 0;
@@ -406,7 +406,7 @@ static void *refused_load(RedisModuleIO *io, int encoding)
 
 static void refused_save(RedisModuleIO *io, void *value)
 {
-    (void)io, (void)value; /* there are none */
+    (void)io, (void)value; /* there are no values of this type */
 }
 
 static void register_refused(RedisModuleCtx *ctx)
