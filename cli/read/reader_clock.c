@@ -1,9 +1,9 @@
 /*
- * What was before: the time, and the header in force. A line that its format does not fit has the time of the record before it, which
- * may stand in another piece of the text: a search starts in the middle, and a segment is read
- * alone. So a segment keeps the time before it, and a parser that starts in the middle looks back.
+ * The state before a piece of text: the time, and the header in force. A line that does not fit its format has the time
+ * of the record before it, which may be in another piece of the text: a search starts in the middle, and a segment is
+ * read alone. So a segment stores the time before it, and a parser that starts in the middle looks back.
  *
- * The record before is the last one that has a value for its time; if that is no time, none is known.
+ * The record before is the last one that has a value for its time; if that is not a time, none is known.
  */
 #include "reader_parse.h"
 
@@ -20,7 +20,7 @@ static void keep_time(struct parser *ps, const struct value *value)
         memcpy(ps->time, value->data, ps->time_len);
 }
 
-/* The time kept, read; false: there is none. */
+/* Parses the stored time; false: there is none. */
 static bool clock_read(struct parser *ps)
 {
     if (ps->time_len) {
@@ -30,7 +30,7 @@ static bool clock_read(struct parser *ps)
     return ps->timed;
 }
 
-/* The last time in the records of [from, to). */
+/* Finds the last time in the records of [from, to). */
 static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
 {
     struct record r;
@@ -56,7 +56,7 @@ void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
     const struct dialect *d = &ps->selection->dialect;
     const uint8_t *at = ps->at, *end = ps->end, *record = ps->record, *damage = ps->damage;
     size_t len = (size_t)(to - from);
-    /* where a line is not always a record, all is read */
+    /* where a line is not always a record, everything is read */
     bool lines = len && !ps->turns && d->format != READ_JSON &&
                  (d->format != READ_CSV || ps->lined || !memchr(from, '"', len));
     for (size_t span = LOOK_FIRST;; span *= 8) {
@@ -77,7 +77,7 @@ void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
     parser_clear(ps);
 }
 
-/* The time of an unfit record. */
+/* Sets the time of a record that does not fit. */
 static void set_time(struct parser *ps, struct value *time)
 {
     if (!ps->asked) {
@@ -121,7 +121,7 @@ tamis_error input_clock(struct input *input, tamis_reason *reason)
     tamis_error error = selection_new(&own->clock_selection, &input->dialect, &name, 1,
                                       input->header, input->header_len, reason);
     if (error != TAMIS_OK)
-        return error == TAMIS_ENOMEM ? error : TAMIS_OK; /* it has no such column */
+        return error == TAMIS_ENOMEM ? error : TAMIS_OK; /* there is no such column */
     own->clock = parser_new();
     return own->clock ? parser_begin(own->clock, own->clock_selection, "", 0) : TAMIS_ENOMEM;
 }
@@ -133,14 +133,15 @@ bool input_time_of(struct input *input, const struct input_text *text, size_t le
     if (!ps || parser_begin(ps, input->own->clock_selection, text->data, len) != TAMIS_OK)
         return false;
     parser_context(ps, text);
-    if (ps->turns || selection_absent(ps->selection, 0) != 0) /* else there is no such column */
+    if (ps->turns ||
+        selection_absent(ps->selection, 0) != 0) /* otherwise there is no such column */
         parser_look_back(ps, text->data, text->data + len);
     bool timed = clock_read(ps);
     *time = ps->before;
     return timed;
 }
 
-/* The header in force behind `len` bytes of a text that has some; with the lock. */
+/* The header in force after `len` bytes of a text that contains headers. Called with the lock. */
 static tamis_error turn_over(struct input *input, const struct input_text *text, size_t len)
 {
     struct input_private *own = input->own;

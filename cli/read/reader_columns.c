@@ -163,7 +163,7 @@ bool zeek_fit(struct parser *ps, const uint8_t *p, const uint8_t *end)
     return column + 1 == c->n && !ps->full;
 }
 
-/* Date and time together, wherever they stand. */
+/* Joins date and time, wherever the columns are. */
 static void give_time(struct parser *ps, const struct value *date, const struct value *time)
 {
     struct value *to = &ps->value[ps->selection->slot[ps->selection->columns.clock]];
@@ -176,7 +176,7 @@ static void give_time(struct parser *ps, const struct value *date, const struct 
     value_set(to, ps->joined, date->len + time->len + 2);
 }
 
-/* As quotes have it in the W3C's draft, a field in them may have blanks. */
+/* Fields in quotes may contain spaces, as in the draft of the W3C. */
 bool w3c_fit(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
     const struct columns *c = &ps->selection->columns;

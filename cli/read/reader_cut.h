@@ -18,8 +18,8 @@ struct cut {
     size_t lined;          /* inside quotes: there is no line end before this position */
     size_t last;           /* the last record end found, 0 if none */
     struct parser *walker; /* JSON: with the dialect */
-    bool
-        folded; /* a quoted field has line ends in it or goes on behind its quote, or a quote is stray */
+    /* A quoted field contains line ends or continues after its quote, or a quote is stray. */
+    bool folded;
     bool open; /* the text ended inside quotes: more text may change their record */
 };
 

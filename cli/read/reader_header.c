@@ -1,16 +1,16 @@
 /*
- * Headers in the middle of a text. Files are joined (cat, members of a gz file), and a server that is
- * started again writes its header again, perhaps with other columns: what follows is read by that one.
+ * Headers in the middle of a text. Files are joined (cat, members of a gz file), and a server that is restarted writes
+ * its header again, possibly with other columns: what follows is read with the new header.
  *
- *     Zeek, W3C   a line #fields, #Fields: and what else reader_columns.c reads; each replaces the line of
- *                 its name that came before
- *     CSV, TSV    a row of two cells or more, all different, of which each is the name of a column, or among
- *                 which is the name of every column: the header again, in any order, with columns more or
- *                 less. (A single column may well have its own name for a value.)
+ * Zeek, W3C   a line #fields, #Fields: and the others that reader_columns.c reads; each replaces the earlier line of
+ *             its name
+ * CSV, TSV    a row of at least two different cells, of which each is the name of a column, or among which is the name
+ *             of every column: the header again, in any order, with additional or missing columns. (A single column
+ *             may well contain its own name as a value.)
  *
- * Few files have any, so a text is searched for lines that may be one, some 6 GB a second, as its segment
- * is cut. Only a text that has one is read by a parser that looks at every row; and a segment that does not
- * begin with the header of its file keeps the one that it begins with, so that it can be read alone.
+ * Few files have any, so a text is searched for lines that may be headers, at about 6 GB per second, while its segment is
+ * cut. Only a text that has one is read by a parser that examines every row. A segment that does not begin with the
+ * header of its file stores the one that it begins with, so that it can be read alone.
  */
 #define _GNU_SOURCE
 #include "reader_header.h"
@@ -35,7 +35,7 @@ static bool is_hashed(const struct dialect *d)
 
 /* ---- lines with # ---------------------------------------------------------------------------- */
 
-/* The length of the name of a line that says how to read; 0: it says nothing of that. */
+/* The length of the name of a directive; 0: the line is not a directive. */
 static size_t directive_of(const struct dialect *d, const uint8_t *line, size_t len)
 {
     static const char *const zeek[] = {"#separator",   "#set_separator", "#empty_field",
@@ -51,7 +51,7 @@ static size_t directive_of(const struct dialect *d, const uint8_t *line, size_t 
     return 0;
 }
 
-/* The header with `line` in the place of the one of its name. New names have other types. */
+/* Replaces the line of the same name in the header by `line`. New names invalidate the types. */
 static enum turn take_directive(struct header *h, const struct dialect *d, const uint8_t *line,
                                 size_t len)
 {
@@ -126,7 +126,7 @@ static bool cells_have(const struct cells *cells, const struct text_cell *wanted
     return bsearch(wanted, cells->cell, cells->n, sizeof *wanted, by_text) != NULL;
 }
 
-/* All of `some` are among `all`, and none is there twice. */
+/* Are all of `some` among `all`, and none of them twice? */
 static bool cells_within(const struct cells *some, const struct cells *all)
 {
     for (size_t i = 0; i < some->n; i++)
@@ -143,7 +143,7 @@ static const uint8_t *past_mark(const uint8_t *row, size_t *len)
     return mark ? row + 3 : row;
 }
 
-/* Whether the first cell of a row is one of the names. */
+/* Is the first cell of a row one of the names? */
 static bool first_is_name(const struct header *h, const struct dialect *d, const uint8_t *row,
                           size_t len)
 {
@@ -152,7 +152,7 @@ static bool first_is_name(const struct header *h, const struct dialect *d, const
     row = past_mark(row, &len);
     const uint8_t *stop = memchr(row, d->delimiter, len);
     struct text_cell first = {row, stop ? (size_t)(stop - row) : len};
-    if (first.len && *row == '"') { /* with others in it, it is left to header_take() */
+    if (first.len && *row == '"') { /* cells with quotes inside are left to header_take() */
         if (first.len < 2 || memchr(row + 1, '"', first.len - 2) || row[first.len - 1] != '"')
             return true;
         first = (struct text_cell){row + 1, first.len - 2};
@@ -160,7 +160,7 @@ static bool first_is_name(const struct header *h, const struct dialect *d, const
     return cells_have(&h->names, &first);
 }
 
-/* All cells of the row are names, or all names are cells. */
+/* Are all cells of the row names, or all names among the cells? */
 static enum turn row_is(const struct header *h, const struct dialect *d, const uint8_t *row,
                         size_t len)
 {
@@ -187,7 +187,7 @@ static enum turn take_row(struct header *h, const struct dialect *d, const uint8
     return turn;
 }
 
-/* What the first bytes of names are; quotes and a byte order mark may come before them. */
+/* Collects the first bytes of names; quotes and a byte order mark may precede them. */
 static void note_starts(struct header *h, uint8_t delimiter)
 {
     const uint64_t any = ~UINT64_C(0), one = 1;
@@ -244,7 +244,7 @@ enum turn header_take(struct header *h, const struct dialect *d, const uint8_t *
                           : TURN_NONE;
 }
 
-/* A row with all names, whatever it begins with, has the longest of them. */
+/* A row with all names contains the longest of them, whatever it begins with. */
 static bool sees_longest(const struct header *h, const struct dialect *d, const uint8_t *text,
                          size_t len)
 {
@@ -256,7 +256,7 @@ static bool sees_longest(const struct header *h, const struct dialect *d, const 
         stop = stop ? stop : end;
         size_t row_len = (size_t)(stop - row) - (stop > row && stop[-1] == '\r');
         row = past_mark(row, &row_len);
-        if (hits == 16 || row_is(h, d, row, row_len) != TURN_NONE) /* it is a word like others */
+        if (hits == 16 || row_is(h, d, row, row_len) != TURN_NONE) /* it is an ordinary word */
             return true;
         at = stop;
     }

@@ -13,26 +13,26 @@ struct cells {
     uint8_t *memory;
 };
 
-/* The header that is in force, and what tells lines that cannot be one. Start with {0}. */
+/* The header in force, and data to exclude lines that cannot be headers. Initialise with {0}. */
 struct header {
     uint8_t *data;
     size_t len;
-    struct cells names;   /* tables: of its columns, */
-    bool comes_again;     /* there are some, so that a row may be one: */
-    size_t longest;       /* of those without a quote, */
-    uint64_t second[256]; /* by their first byte: bits of the second ones, modulo 64 */
+    struct cells names;   /* tables: names of the columns */
+    bool comes_again;     /* a row may repeat the header; then: */
+    size_t longest;       /* the longest name without quotes */
+    uint64_t second[256]; /* by first byte of names: a mask of their second bytes, modulo 64 */
 };
 
-/* What a line is: no header; one that changes nothing; one that does. */
+/* What a line is: not a header; one that changes nothing; one that changes the header. */
 enum turn { TURN_NONE, TURN_SAME, TURN_OTHER, TURN_FULL };
 
 bool header_set(struct header *header, const struct dialect *dialect, const uint8_t *data,
                 size_t len); /* false: no memory */
 void header_free(struct header *header);
-/* A line or row of a text, without its end. TURN_OTHER: the header is now what it says. */
+/* A line or row of a text, without its end. TURN_OTHER: it is now the header in force. */
 enum turn header_take(struct header *header, const struct dialect *dialect, const uint8_t *line,
                       size_t len);
-/* Whether a text may have a line of that kind. */
+/* May a text contain a header? */
 bool header_sees(const struct header *header, const struct dialect *dialect, const uint8_t *text,
                  size_t len);
 

@@ -1,4 +1,4 @@
-/* Opening an input: its compression, its format, its header. */
+/* Opens an input: its compression, its format, its header. */
 #define _GNU_SOURCE
 #include "reader_input.h"
 
@@ -33,7 +33,7 @@ size_t input_take(struct input_private *own, uint8_t *out, size_t room)
 bool input_give_back(struct input_private *own, const uint8_t *data, size_t len)
 {
     struct pushback *back = &own->back;
-    if (len <= back->at && back->at < back->len) { /* they came from here, all of them */
+    if (len <= back->at && back->at < back->len) { /* they all came from here */
         back->at -= len;
         return true;
     }
@@ -96,7 +96,7 @@ tamis_error input_source(const struct input *input, const struct restart *from, 
 
 /* ---- formats --------------------------------------------------------------------------------- */
 
-/* The length of a name without what rotation puts behind it: .1, -20261115, .2026-11-15_00. */
+/* The length of a name without the suffix of log rotation: .1, -20261115, .2026-11-15_00. */
 static size_t before_rotation(const char *path, size_t len)
 {
     size_t at = len;
@@ -142,7 +142,7 @@ bool read_format_named(const char *path)
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-/* The start of the text, as far as it was needed. */
+/* The start of the text, as far as needed. */
 struct head {
     uint8_t *data;
     size_t len, room;
@@ -151,7 +151,7 @@ struct head {
 
 #define HEAD_STEP ((size_t)4 << 10)
 
-/* More of the text; false: no memory. */
+/* Reads more of the text; false: no memory. */
 static bool head_more(struct input_private *own, struct head *head)
 {
     if (head->len == head->room) {
@@ -168,10 +168,11 @@ static bool head_more(struct input_private *own, struct head *head)
     return true;
 }
 
-/* Enough to see what it is: the first line that is not blank, and `least` bytes; or SNIFF_LEN. */
+/* Reads enough to detect the format: the first line that is not blank, and `least` bytes; or
+   SNIFF_LEN. */
 static bool head_line(struct input_private *own, struct head *head, size_t least)
 {
-    size_t from = 0; /* blanks, or what was searched */
+    size_t from = 0; /* blanks, or already searched */
     bool started = false, line = false;
     while (!head->final && head->len < SNIFF_LEN && !(line && head->len >= least)) {
         if (!head_more(own, head))
@@ -192,7 +193,8 @@ static bool blank(const uint8_t *data, size_t len)
     return true;
 }
 
-/* The header: the first record that is not empty. It starts at *from, and is then behind it. */
+/* The header: the first record that is not empty. It starts at *from, which is then moved past it.
+   */
 static tamis_error head_header(struct input *input, struct head *head, size_t *from,
                                tamis_reason *reason)
 {
@@ -203,7 +205,7 @@ static tamis_error head_header(struct input *input, struct head *head, size_t *f
         while (start + 1 < head->len &&
                (head->data[start] == '\n' ||
                 (head->data[start] == '\r' && head->data[start + 1] == '\n')))
-            start++; /* searching from each blank line would take time with its square */
+            start++; /* searching from each blank line would take quadratic time */
         end = cut_search(&cut, head->data + start, head->len - start, 1, head->final);
         if (end && blank(head->data + start, end) && start + end < head->len) {
             start += end;
@@ -257,7 +259,7 @@ static tamis_error head_hashes(struct input *input, struct head *head, size_t *f
     return TAMIS_OK;
 }
 
-/* JSON whose records are no lines: the first one of them. */
+/* JSON whose records are not lines: finds the first one. */
 static tamis_error head_array(struct input *input, struct head *head, size_t *from,
                               tamis_reason *reason)
 {
@@ -284,7 +286,8 @@ static tamis_error head_array(struct input *input, struct head *head, size_t *fr
     return error;
 }
 
-/* What the text is, by all that is known of it: settles the dialect unless it is refused. */
+/* Determines what the text is from everything known about it, and completes the dialect unless it
+   is refused. */
 static struct sniff settle_dialect(struct input *input, const uint8_t *text, size_t len, bool whole)
 {
     struct dialect *d = &input->dialect;
@@ -309,7 +312,8 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
     return sniff;
 }
 
-/* The start of the text, and what it is. *from: where it starts, behind a byte order mark. */
+/* Reads the start of the text and detects what it is. *from: where it starts, after a byte order
+   mark. */
 static tamis_error sniff_head(struct input *input, struct head *head, size_t *from,
                               struct sniff *sniff, tamis_reason *reason)
 {
@@ -334,7 +338,7 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
     return TAMIS_OK;
 }
 
-/* All that the start of the text says; then the source gives what follows the header. */
+/* Reads everything at the start of the text; the source then continues after the header. */
 static tamis_error read_head(struct input *input, struct head *head, tamis_reason *reason)
 {
     size_t from;
@@ -360,7 +364,7 @@ static tamis_error read_head(struct input *input, struct head *head, tamis_reaso
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* A file that must be one, as what a catalog or a folder names must. */
+/* Opens a file that must be regular, as those named by a catalog or a folder must. */
 static tamis_error open_regular(struct input *input, const char *path, bool follow,
                                 tamis_reason *reason)
 {
@@ -399,14 +403,14 @@ static tamis_error open_file(struct input *input, const char *path,
             reason->system_error = error;
         return TAMIS_EIO;
     }
-    /* Standard input may stand in the middle of a file: it is read on from there. */
+    /* Standard input may be in the middle of a file: reading continues from there. */
     input->regular = S_ISREG(st.st_mode) && !standard;
     input->size = input->regular ? (uint64_t)st.st_size : 0;
     own->reference = input->regular ? (int64_t)st.st_mtime : (int64_t)time(NULL);
     return TAMIS_OK;
 }
 
-/* Text that was compressed may be UTF-16: its first bytes tell. */
+/* Decompressed text may be UTF-16: its first bytes tell. */
 static tamis_error open_wide(struct input *input, tamis_reason *reason)
 {
     struct input_private *own = input->own;
@@ -421,14 +425,14 @@ static tamis_error open_wide(struct input *input, tamis_reason *reason)
         own->source = source_wide(own->source, input->wide, NULL);
         good = own->source != NULL;
         if (good)
-            own->source->at = sizeof mark; /* behind it: another one is text */
+            own->source->at = sizeof mark; /* after the mark: another one is text */
     } else {
         good = input_give_back(own, mark, len);
     }
     return good ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
 }
 
-/* The source from the start, its kind known by its first bytes. */
+/* Opens the source at the start, and detects its kind by its first bytes. */
 static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis_reason *reason)
 {
     struct input_private *own = input->own;
@@ -446,7 +450,7 @@ static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis
     return error;
 }
 
-/* Behind the header, or at a segment known from before. */
+/* Starts after the header, or at a segment of an earlier run. */
 static tamis_error start(struct input *input, const struct input_options *options,
                          tamis_reason *reason)
 {

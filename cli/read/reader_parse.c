@@ -1,4 +1,4 @@
-/* The parser: its memory, the header in force, the counting of lines. */
+/* The parser: its memory, the header in force, counting lines. */
 #include "reader_parse.h"
 #include "regex.h"
 
@@ -112,7 +112,7 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
 
 /* ---- headers in the middle ------------------------------------------------------------------- */
 
-/* The selection for the header in force takes the place of the one before. */
+/* Replaces the selection by one for the header in force. */
 static void turn_selection(struct parser *ps)
 {
     const struct selection *s = ps->selection;
@@ -125,7 +125,7 @@ static void turn_selection(struct parser *ps)
         error = selection_new(&fresh, &s->dialect, names, s->n, ps->head.data, ps->head.len, NULL);
     free(names);
     ps->full |= error == TAMIS_ENOMEM;
-    if (!fresh) /* none of a million columns: what was known still is */
+    if (!fresh) /* no new one, with a million columns: what was known is still valid */
         return;
     selection_free(ps->own);
     ps->selection = ps->own = fresh;
@@ -221,7 +221,8 @@ bool parser_room(struct parser *ps, size_t len)
     struct chunk *next = ps->chunk ? ps->chunk->next : NULL;
     while (next && next->room < len)
         next = next->next;
-    if (!next) { /* each at least twice the one before: few, and little is lost */
+    if (!next) { /* each is at least twice as large as the one before: there are few, and little is
+                    wasted */
         size_t room = ps->chunk ? 2 * ps->chunk->room : CHUNK_MIN;
         room = room < len ? len : room;
         next = malloc(sizeof *next + room);

@@ -1,4 +1,4 @@
-/* What the files of the parser share: the selection as compiled, the parser's state. */
+/* What the files of the parser share: the compiled selection, and the parser's state. */
 #ifndef TAMIS_READER_PARSE_H
 #define TAMIS_READER_PARSE_H
 
@@ -8,78 +8,79 @@
 
 #define NO_NODE     UINT32_MAX
 #define NO_SLOT     UINT32_MAX
-#define PATH_PARTS  9    /* most parts of a path: it is cut at its dots in 2^8 ways */
+#define PATH_PARTS  9    /* most parts of a path: it is split at its dots in up to 2^8 ways */
 #define JSON_LEVELS 1024 /* deepest nesting */
 #define TIME_KEPT   64
 
-/* A key of a wanted path. The nodes below it are those up to `end`. */
+/* A key of a selected path. The nodes below it are those up to `end`. */
 struct path_node {
     const char *name;
     size_t len;
-    uint64_t lens;     /* of the children's names: bit min(len, 63) */
-    uint32_t position; /* the name as a position in an array, else NO_NODE */
-    uint32_t slot;     /* where its value goes, else NO_SLOT */
+    uint64_t lens;     /* lengths of the children's names: bit min(len, 63) */
+    uint32_t position; /* the name as a position in an array, or NO_NODE */
+    uint32_t slot;     /* of its value, or NO_SLOT */
     uint32_t parent, child, end;
-    bool keys, positions; /* whether some child is a key, or a position */
+    bool keys, positions; /* is some child a key, or a position? */
 };
 
-/* A text that stands for something: "-", "(empty)". */
+/* A text with a meaning: "-", "(empty)". */
 struct mark {
     uint8_t len;
     char text[31];
 };
 
-/* What the # lines of a log say; see reader_columns.c. */
+/* The # lines of a log; see reader_columns.c. */
 struct columns {
     uint8_t separator, set_separator;
     struct mark unset, empty;
     const uint8_t *names, *names_end, *types, *types_end; /* in the header; or NULL */
     size_t n;                                             /* columns of a record */
     bool *listed;         /* by column: it is a list; NULL: none is */
-    uint32_t date, clock; /* W3C: columns, else NO_SLOT */
+    uint32_t date, clock; /* W3C: columns, or NO_SLOT */
 };
 
 /*
- * Values go to slots. Slot i < n is attribute i; paths with dots have more, one for each way to cut
- * them, in the order in which they count.
+ * Values go to slots. Slot i < n is attribute i; paths with dots have more, one for each way to split
+ * them, in order of precedence.
  */
 struct selection {
     struct dialect dialect;
     size_t n, n_slots;
-    char *names;           /* copies, zero-terminated, one after the other */
-    const uint8_t *header; /* the caller's */
+    char *names;           /* copies, zero-terminated, consecutive */
+    const uint8_t *header; /* owned by the caller */
     size_t header_len;
 
-    uint32_t line, whole; /* the attribute that is the whole record if it is missing; always */
-    uint32_t time;        /* the attribute that says when */
-    bool completes;       /* one of these is there */
+    uint32_t line, whole; /* the attributes that are the whole record: if there is no such field;
+                             always */
+    uint32_t time;        /* the attribute with the time */
+    bool completes;       /* one of these exists */
 
-    /* Columns of tables, fields of logs: slot[c] for columns c up to the last wanted one;
-       copy[i] = attribute whose column attribute i shares, else i. */
+    /* Columns of tables, fields of logs: slot[c] for columns c up to the last selected one; copy[i] =
+       attribute whose column attribute i shares, or i. */
     uint32_t *slot;
     size_t n_columns;
     uint32_t *copy;
     bool copies;
-    bool requests; /* access logs: parts of the request are wanted */
+    bool requests; /* access logs: parts of the request are selected */
     bool *absent;
     struct columns columns;
     void *pattern; /* compiled; slot[g] is that of group g */
 
-    /* JSONL: node 0 is the record. next[s]: the slot to look at when slot s is missing. */
+    /* JSONL: node 0 is the record. next[s]: the slot to use if slot s is missing. */
     struct path_node *node;
     uint32_t n_nodes, room;
-    uint32_t *place; /* nodes by parent and name: a table with open addressing, */
-    uint32_t places; /* a power of two, at least twice as many as there are nodes */
+    uint32_t *place; /* nodes by parent and name: a table with open addressing */
+    uint32_t places; /* its size: a power of two, at least twice the number of nodes */
     uint32_t *next;
     bool choices;
 };
 
 struct json_level {
     const uint8_t *start;
-    struct value *last; /* of a list: its last element, NULL if it has none yet */
+    struct value *last; /* of a list: its last element, or NULL */
     uint32_t node;
-    uint32_t list;     /* of an array: where its elements go, else NO_SLOT */
-    uint32_t before;   /* of an object: where the parser keeps what follows the last key */
+    uint32_t list;     /* of an array: slot of its elements, or NO_SLOT */
+    uint32_t before;   /* of an object: where the parser stores the follower of the last key */
     uint32_t position; /* in an array */
     uint8_t close;     /* the bracket that ends it */
     bool many;         /* in an element of an array, whose parts are lists */
@@ -89,11 +90,11 @@ struct json_level {
 struct parser {
     const struct selection *selection; /* for the header in force */
     bool turns;                        /* there are headers in the text */
-    bool turned;                       /* one was met that is no record or changes something */
-    struct header head;                /* in force, if the text has any but the first */
-    struct selection *own;             /* made for it */
-    const uint8_t *unended;            /* a header line without its line end, or NULL */
-    uint64_t headers;                  /* tables: rows that were headers, not records */
+    bool turned;            /* one was found that is not a record, or changes something */
+    struct header head;     /* the header in force, if the text has any but the first */
+    struct selection *own;  /* created for it */
+    const uint8_t *unended; /* a header line without its line end, or NULL */
+    uint64_t headers;       /* tables: rows that were headers, not records */
     const uint8_t *data, *at, *end;
     enum parsed (*next)(struct parser *parser, struct record *record);
 
@@ -104,52 +105,52 @@ struct parser {
     uint32_t *seen; /* by node: the turn in which its key was last met */
     size_t n_seen;
     uint32_t turn;
-    /* JSON: what keys were met last, at 2 * node the first in the node, at 2 * node + 1 the one
-       behind it; NO_NODE: none */
+    /* JSON: the keys met last: at 2 * node the first one in the node, at 2 * node + 1 the one after
+       it; NO_NODE: none */
     uint32_t *follower;
     size_t n_followers;
 
     bool (*fit)(struct parser *parser, const uint8_t *line, const uint8_t *end);
-    const uint8_t *damage; /* JSON: all before this is lines that do not fit */
-    bool hashes;           /* lines that start with # are none */
-    bool full;             /* there was no memory */
+    const uint8_t *damage; /* JSON: everything before this is lines that do not fit */
+    bool hashes;           /* lines that start with # are not records */
+    bool full;             /* out of memory */
 
-    /* Values without their escapes, elements of lists: in chunks, which stay where they are. */
+    /* Unescaped values and elements of lists: in chunks, which never move. */
     struct chunk *chunk, *chunks; /* in use; all */
     uint8_t *scratch;             /* of the one in use */
     size_t scratch_len, scratch_room;
 
-    struct matcher *matcher; /* the pattern's */
+    struct matcher *matcher; /* for the pattern */
     struct time_context clock;
-    const uint8_t *text;         /* where the text starts that `data` is a piece of */
-    bool asked;                  /* what is before `data` is known: */
+    const uint8_t *text;         /* start of the text of which `data` is a piece */
+    bool asked;                  /* the state before `data` is known: */
     bool lined;                  /* each line of the text is a record */
-    bool timed;                  /* the record before has a time: */
-    size_t time_len;             /* as it stands, unless it is 0 */
-    uint8_t time[TIME_KEPT];     /* (longer ones are none) */
-    struct stamp before;         /* else this */
-    char shown[TIME_NORMAL_MAX]; /* the time of an unfit record */
+    bool timed;                  /* the previous record has a time: */
+    size_t time_len;             /* as written, unless this is 0 */
+    uint8_t time[TIME_KEPT];     /* longer ones are not times */
+    struct stamp before;         /* otherwise this */
+    char shown[TIME_NORMAL_MAX]; /* time of a record that does not fit */
     uint8_t joined[TIME_KEPT];   /* W3C: date and time */
 
-    const uint8_t *record; /* the one last returned */
+    const uint8_t *record; /* the last one returned */
     const uint8_t *counted;
     uint64_t lines; /* before `counted` */
 
     struct json_level level[JSON_LEVELS + 1];
 };
 
-/* reader_select.c: the child of a node by its name, NO_NODE if it has none of that name. */
+/* reader_select.c: the child of a node by its name, or NO_NODE. */
 uint32_t selection_child(const struct selection *selection, uint32_t parent, const void *name,
                          size_t len);
 
-/* Attributes whose columns others have too get their values. */
+/* Copies values to attributes that share their column with another. */
 void parser_share(struct parser *parser);
 
-/* All values missing, nothing in the scratch. */
+/* Makes all values missing, and the scratch empty. */
 void parser_clear(struct parser *parser);
-/* Room for `len` bytes more at ps->scratch + ps->scratch_len. */
+/* Makes room for `len` more bytes at ps->scratch + ps->scratch_len. */
 bool parser_room(struct parser *parser, size_t len);
-/* An element of a list behind `last`; NULL: no memory, which is noted. */
+/* Appends an element of a list after `last`; NULL: no memory, which is recorded. */
 struct value *parser_element(struct parser *parser, struct value *last);
 
 ALWAYS_INLINE void value_set(struct value *value, const uint8_t *data, size_t len)
@@ -161,13 +162,13 @@ ALWAYS_INLINE void value_set(struct value *value, const uint8_t *data, size_t le
 typedef enum parsed (*parser_fn)(struct parser *parser, struct record *record);
 parser_fn csv_parser(const struct dialect *dialect, bool vector);
 parser_fn json_parser(bool vector);
-/* Formats of lines: the next one that is not empty, with what ps->fit makes of it. */
+/* Formats of lines: the next line that is not empty, parsed with ps->fit. */
 enum parsed line_next(struct parser *parser, struct record *record);
 
-/* A log format: whether a line, without its end, is a record of it; then its values are set. */
+/* A log format: is a line, without its end, a record of it? Then its values are set. */
 typedef bool (*fit_fn)(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool access_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool access_requests(const struct selection *selection); /* does it want parts of the request? */
+bool access_requests(const struct selection *selection); /* are parts of the request selected? */
 bool combined_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool syslog_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool syslog_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
@@ -178,30 +179,30 @@ bool w3c_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool pattern_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool text_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 
-/* A format, as reader_formats.c has it. */
+/* A format, as in reader_formats.c. */
 struct format {
     const char *name;
     fit_fn fit;       /* of formats of lines */
-    fit_fn sniff;     /* whether a line speaks for it; NULL: it is not found so */
-    const char *time; /* the field that says when; NULL: only the user knows */
+    fit_fn sniff;     /* is a line typical of it? NULL: not detected this way */
+    const char *time; /* the field with the time; NULL: only the user knows */
     const struct read_field *field;
     size_t n_fields;
 };
 const struct format *format_of(enum read_format format);
 
-/* reader_array.c: records that are no lines. */
+/* reader_array.c: records that are not lines. */
 enum parsed array_next(struct parser *parser, struct record *record);
-/* Where they start in a text, whose dialect the parser has; SIZE_MAX: more of it is needed. */
+/* Where they start in a text with the parser's dialect; SIZE_MAX: more text is needed. */
 size_t array_start(struct parser *parser, const uint8_t *data, size_t len, bool final);
 
-/* reader_parse.c: the next row that is no header. */
+/* reader_parse.c: the next row that is not a header. */
 enum parsed parser_row(struct parser *parser, struct record *record);
-/* A line of a text that has headers: whether it is one. Then it is in force. */
+/* Is a line of a text with headers a header? Then it is in force. */
 bool parser_turn(struct parser *parser, const uint8_t *line, size_t len);
 
-/* reader_clock.c: the time of the last record in [from, to) becomes that of the parser. */
+/* reader_clock.c: sets the parser's time to that of the last record in [from, to). */
 void parser_look_back(struct parser *parser, const uint8_t *from, const uint8_t *to);
-/* Fills in what all formats have: the line, and the time of what does not fit. */
+/* Fills in what all formats have: the line, and the time of records that do not fit. */
 void parser_complete(struct parser *parser, struct record *record);
 
 ALWAYS_INLINE bool selection_by_path(const struct selection *s)
@@ -209,22 +210,22 @@ ALWAYS_INLINE bool selection_by_path(const struct selection *s)
     return s->dialect.format == READ_JSONL || s->dialect.format == READ_JSON;
 }
 
-/* reader_csv.c: a field of a header at `*at`, copied without its quotes to `out`, which has room
-   for the whole header; its length. *at is then behind the delimiter, or NULL after the last. */
+/* reader_csv.c: copies the field of a header at `*at` without its quotes to `out`, which has room for
+   the whole header; returns its length. *at is then after the delimiter, or NULL after the last. */
 size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const uint8_t *end,
                         uint8_t *out);
 
-/* reader_columns.c: what a header says; and its names or types one after the other, from *at on. */
+/* reader_columns.c: parses a header; and iterates over its names or types, from *at on. */
 void columns_read(struct columns *columns, enum read_format format, const uint8_t *header,
                   size_t len);
 bool columns_next(const struct columns *columns, const uint8_t **at, const uint8_t *end,
                   const uint8_t **text, size_t *len);
 
-/* reader_pattern.c: what a selection and a parser have of a pattern. EARG: it is none. */
+/* reader_pattern.c: compiles the pattern of a selection. EARG: it is not valid. */
 tamis_error pattern_compile(struct selection *selection, tamis_reason *reason);
 bool pattern_begin(struct parser *parser); /* false: no memory */
 
-/* reader_logfmt.c: the key at p; behind its value, NULL if there is none. */
+/* reader_logfmt.c: the key at p; returns the position after its value, NULL if there is none. */
 const uint8_t *logfmt_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len);
 
 /* What is wrong with JSON: where parsing stopped, and why; NULL: there was no memory. */
@@ -233,24 +234,24 @@ struct fault {
     const char *why;
 };
 
-/* reader_json.c: free JSON. The value at p, with its parts if they are wanted; behind it, NULL for a
-   fault. */
+/* reader_json.c: free JSON. The value at p, with its parts if they are selected; returns the position
+   after it, NULL for a fault. */
 const uint8_t *json_value(struct parser *parser, const uint8_t *p, const uint8_t *end, bool wanted,
                           struct fault *fault);
-/* The key at p as it stands, and what follows its colon. */
+/* The key at p, unchanged, and the position after its colon. */
 const uint8_t *json_key(const uint8_t *p, const uint8_t *end, const uint8_t **key, size_t *len,
                         struct fault *fault);
 const uint8_t *json_blanks(const uint8_t *p, const uint8_t *end);
-/* Before a record, and behind it. */
+/* Before a record, and after it. */
 void json_turn(struct parser *parser);
 void json_choose(struct parser *parser);
 
-/* reader_string.c: JSON strings. `p` is behind the opening quote and the string has a backslash or
-   its line end comes first. The closing quote, or NULL with *bad = where it is not JSON. */
+/* reader_string.c: JSON strings. `p` is after the opening quote, and the string contains a backslash
+   or ends after its line. Returns the closing quote, or NULL with *bad = where it is not JSON. */
 const uint8_t *json_string_end(const uint8_t *p, const uint8_t *end, const uint8_t **bad);
-/* The string up to its closing quote without its escapes; the length, which is never more. What is no
-   escape stays as it stands: json_string_end() accepts none. */
-/* A character as UTF-8; its length. Halves of pairs too. */
+/* Unescapes the string up to its closing quote; returns its length, which never grows. Invalid
+   escapes are kept: json_string_end() accepts none. */
+/* Encodes a character as UTF-8 and returns its length. Also for halves of surrogate pairs. */
 size_t utf8_put(uint32_t c, uint8_t *out);
 size_t json_unescape(const uint8_t *p, const uint8_t *quote, uint8_t *out);
 

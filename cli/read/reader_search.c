@@ -1,5 +1,5 @@
-/* Searching for a string, with or without regard to case: most of what find does with a text, so
-   it must not cost more than reading it. */
+/* Searches for a string, with or without regard to case: most of what find does with a text, so it
+   must not cost more than reading the text. */
 #define _GNU_SOURCE
 #include "reader_scan.h"
 
@@ -44,10 +44,10 @@ static const uint8_t *search_plain(const uint8_t *p, const uint8_t *end,
 }
 
 #if SCAN_HAS_VECTOR
-/* The first and the last byte of a needle, in small letters and in capitals. */
+/* The first and the last byte of a needle, in lower and upper case. */
 struct ends {
     __m128i first, First, last, Last;
-    size_t far; /* from the one to the other */
+    size_t far; /* the distance between them */
 };
 
 ALWAYS_INLINE struct ends ends_of(const struct needle_bytes *needle, bool fold)
@@ -59,7 +59,7 @@ ALWAYS_INLINE struct ends ends_of(const struct needle_bytes *needle, bool fold)
                          _mm_set1_epi8((char)capital(two)), needle->len - 1};
 }
 
-/* Where both stand, of the 16 places from p on. */
+/* Which of the 16 positions from p on have both bytes. */
 ALWAYS_INLINE __m128i both_at(const uint8_t *p, const struct ends *e, bool fold)
 {
     __m128i a = _mm_loadu_si128((const __m128i *)p);
@@ -72,7 +72,7 @@ ALWAYS_INLINE __m128i both_at(const uint8_t *p, const struct ends *e, bool fold)
     return _mm_and_si128(one, two);
 }
 
-/* The needle at one of the places of a mask; NULL: at none. */
+/* The needle at one of the positions of a mask, or NULL. */
 ALWAYS_INLINE const uint8_t *among(const uint8_t *p, uint64_t mask,
                                    const struct needle_bytes *needle, bool fold)
 {
@@ -85,7 +85,7 @@ ALWAYS_INLINE const uint8_t *among(const uint8_t *p, uint64_t mask,
     return NULL;
 }
 
-/* 64 places at a time, then 16. */
+/* 64 positions at a time, then 16. */
 ALWAYS_INLINE const uint8_t *search_vector(const uint8_t *p, const uint8_t *end,
                                            const struct needle_bytes *needle, bool fold)
 {
@@ -111,8 +111,8 @@ ALWAYS_INLINE const uint8_t *search_vector(const uint8_t *p, const uint8_t *end,
 }
 
 /*
- * The same 32 bytes at a time. Unlike fields, texts are long: on access logs it takes 0.6 times the
- * instructions. What is left goes on 16 at a time.
+ * The same 32 bytes at a time. Unlike fields, texts are long: on access logs this takes 0.6 times
+ * the instructions. The remainder is searched 16 at a time.
  */
 #define AVX2 __attribute__((target("avx2")))
 

@@ -1,4 +1,4 @@
-/* Segments: cut while the input is read, and read again alone. */
+/* Segments: cut while the input is read, and read again individually. */
 #define _GNU_SOURCE
 #include "reader_input.h"
 
@@ -48,19 +48,19 @@ struct growth {
     struct input *input;
     struct input_text *text;
     struct cut cut;
-    size_t len, target; /* target 0: not known */
+    size_t len, target; /* target 0: not known yet */
     size_t chunk;
     bool final;
 };
 
-/* Bytes to take at once, so that little is given back. */
+/* Bytes to take at once, so that little has to be put back. */
 static size_t chunk_of(size_t segment)
 {
     size_t chunk = segment / 32;
     return chunk < 64 ? 64 : chunk > SOURCE_CHUNK ? SOURCE_CHUNK : chunk;
 }
 
-/* Where the segment may end, once that can be told. */
+/* Where the segment may end, once that is known. */
 static size_t target_of(const struct growth *g)
 {
     const struct input_private *own = g->input->own;
@@ -75,7 +75,7 @@ static size_t target_of(const struct growth *g)
 #define GROW_MIN   ((size_t)1 << 20)
 #define FIRST_MOST ((uint64_t)64 << 20)
 
-/* More text; false: no memory. */
+/* Reads more text; false: no memory. */
 static bool grow(struct growth *g)
 {
     size_t room = g->chunk, most = g->len < GROW_MIN ? GROW_MIN : g->len;
@@ -94,7 +94,7 @@ static bool grow(struct growth *g)
     return true;
 }
 
-/* A plain pipe: what has come will do. */
+/* From a plain pipe, what has arrived is enough. */
 static size_t piped_end(struct growth *g)
 {
     struct input_private *own = g->input->own;
@@ -108,7 +108,7 @@ static tamis_error out_of_memory(const struct input *input, tamis_reason *reason
     return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
 }
 
-/* Takes text until it holds a segment; its length. 0: there is none left. */
+/* Reads until the text contains a segment; returns its length. 0: nothing is left. */
 static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *reason)
 {
     struct source *source = g->input->own->source;
@@ -123,7 +123,7 @@ static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *rea
         bool whole = g->final && source->error == TAMIS_OK;
         *end =
             cut_search(&g->cut, g->text->memory, g->len, g->target ? g->target : SIZE_MAX, whole);
-        if (g->cut.open) /* the last segment has it, where reading goes on if the file grows */
+        if (g->cut.open) /* the last segment has it; reading continues there if the file grows */
             *end = g->len;
         if (*end == 0)
             *end = piped_end(g);
@@ -134,7 +134,7 @@ static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *rea
                            "%.120s: a record is longer than %zu bytes", g->input->path,
                            g->input->dialect.record_max);
     }
-    if (*end == 0 && source->error != TAMIS_OK) { /* what is whole, then the error */
+    if (*end == 0 && source->error != TAMIS_OK) { /* whole records first, then the error */
         *end = g->cut.last;
         if (*end == 0) {
             if (reason)
@@ -165,7 +165,7 @@ static void text_context(struct input_text *text, const struct input_segment *se
     text->passed = text->lined = false;
 }
 
-/* The segment is the first `end` bytes of the text. */
+/* Makes the first `end` bytes of the text a segment. */
 static tamis_error take_segment(struct growth *g, size_t end, struct input_segment *segment,
                                 tamis_reason *reason)
 {
@@ -216,7 +216,7 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     return TAMIS_OK;
 }
 
-/* Memory for a segment at once: growing costs more than reading. */
+/* Allocates a whole segment at once: growing costs more than reading. */
 static bool first_room(const struct growth *g)
 {
     const struct input *input = g->input;
@@ -234,7 +234,7 @@ static tamis_error next_locked(struct input *input, struct input_segment *segmen
     g.cut.dialect = &input->dialect;
     g.cut.walker = own->walker;
     if (!own->source->noted &&
-        !own->walking) { /* counted from the last point, so that frames of equal size pair */
+        !own->walking) { /* counted from the last point, so that frames of equal size are paired */
         uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
         own->source->want = far > near ? far : near;
     }
@@ -274,7 +274,7 @@ tamis_error input_go(struct input *input, const struct input_segment *to, struct
         return error;
     source_free(own->source);
     own->source = source;
-    if (sums) /* what is before it is known, but for a part of a chunk */
+    if (sums) /* what precedes it is known, except for a part of a chunk */
         raw_sums_rest(sums, own->fd, to->at);
     (source->packed ? source->packed : source)->sums = sums;
     own->back.at = own->back.len = 0;
@@ -322,7 +322,7 @@ tamis_error input_walk(struct input *input, const struct input_segment *segment,
 }
 
 #define READ_STEP ((size_t)64 << 20)
-#define SKIP_KEPT ((uint64_t)1 << 20) /* a short skip is read with the segment, in one go */
+#define SKIP_KEPT ((uint64_t)1 << 20) /* a short skip is read together with the segment */
 #define IN_MOST   ((uint64_t)32 << 20)
 
 /* A source at the segment's first byte, or *skip bytes before it. */
@@ -355,8 +355,8 @@ static tamis_error stand_at(struct input *input, const struct input_segment *seg
     return TAMIS_OK;
 }
 
-/* `want` bytes to the start of the text's memory. The number is not trusted: memory follows what
-   the file has. */
+/* Reads `want` bytes to the start of the text's memory. The number is not trusted: memory grows
+   with what the file has. */
 static tamis_error read_text(struct input *input, struct input_text *text, uint64_t want,
                              tamis_reason *reason)
 {

@@ -1,8 +1,8 @@
 /*
  * UTF-16 with a byte order mark, as Windows writes it, converted to UTF-8. It is treated like a
- * compression that can be entered at any character, or comes out of one and is entered where that
- * can be. Unpaired surrogates and a last odd byte become U+FFFD. Not iconv(), which stops at each of
- * them.
+ * compression that can be entered at any character; compressed UTF-16, where the compression can be
+ * entered. Unpaired surrogates and a last odd byte become U+FFFD. Not iconv(), which stops at each
+ * of them.
  */
 #include "reader_source.h"
 
@@ -54,9 +54,9 @@ static bool take_char(struct source *s, bool big, uint32_t *c)
     return true;
 }
 
-/* The text can be reached again from here: where it comes out of a compression, by the point of that
-   which the last few bytes passed. Such a point is asked for when one is due, and is some way ahead,
-   since `in` has been unpacked already. */
+/* Records that the text can be reached again from here: if it is compressed, through a restart point
+   of the compression within the last few bytes. Such a point is requested when one is due, and is
+   some way ahead, because `in` has already been decompressed. */
 static void wide_note(struct source *s)
 {
     struct source *packed = s->packed;

@@ -1,6 +1,6 @@
 /*
- * Regular expressions, by PCRE2: patterns of lines, and those of questions. Limits stop one that would
- * take too long on a text. Built without PCRE2 there are none.
+ * Regular expressions, by PCRE2: patterns of lines, and those of questions. Limits stop an expression
+ * that takes too long on a text. A build without PCRE2 has none.
  */
 #ifndef TAMIS_REGEX_H
 #define TAMIS_REGEX_H
@@ -8,7 +8,7 @@
 #include "ui/cli.h"
 
 enum regex_flags {
-    REGEX_FOLD = 1, /* capital and small letters alike */
+    REGEX_FOLD = 1, /* ignore case */
     REGEX_UTF = 2   /* characters are UTF-8; bytes that are not match nothing */
 };
 
@@ -21,7 +21,7 @@ bool regex_group(const void *regex, size_t i, const char **name, uint32_t *group
 
 /* What a thread needs to match; NULL: no memory. */
 struct matcher {
-    const void *regex; /* whose groups are found; NULL: of any expression, only where it matches */
+    const void *regex; /* whose groups are found; NULL: any expression, without groups */
     void *found, *limits;
 };
 struct matcher *matcher_new(const void *regex, uint32_t steps);

@@ -37,7 +37,7 @@ struct time_context {
     int64_t reference; /* seconds: a time without a year is at most a day later */
     int64_t quarter;   /* the quarter of an hour whose offset is known, plus 1; 0: none */
     int64_t offset;
-    /* what the last time had before and behind its hour, minute and second */
+    /* the text of the last time before and after its hour, minute and second */
     uint8_t date[12], east[8];
     unsigned date_len, east_len; /* date_len 0: none */
     bool zoned, normal;          /* normal: as time_write() writes it */
@@ -51,12 +51,12 @@ struct time_context {
 
 /* True if all of the bytes are a time. */
 bool time_read(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
-/* The length of a time at the start of the bytes, 0 if there is none. Neither numbers since 1970
-   nor dates without a time. */
+/* The length of a time at the start of the bytes, 0 if there is none. Does not accept numbers since 1970
+   or dates without a time. */
 size_t time_lead(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
 /* RFC 3339 in UTC, without trailing zeros in the fraction; returns its length. */
 size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX]);
-/* The two together, the normal form of a time; 0: it is none. */
+/* Both together: the normal form of a time; 0: it is not a time. */
 size_t time_normal(struct time_context *context, const uint8_t *text, size_t len,
                    char out[TIME_NORMAL_MAX]);
 

@@ -74,7 +74,7 @@ static bool check_growth(const struct make *make)
     return true;
 }
 
-/* Only spread vectors of equal shape are asked together, whoever's they are. So each origin takes as many as it
+/* Only spread vectors of equal shape can be queried together across owners. So each origin uses as many as it
    needs of vectors that are planned for the largest one. */
 static bool plan_for_publish(struct make *make)
 {
@@ -121,7 +121,7 @@ static bool family_of(struct make *make, const struct store_options *files, uint
     return true;
 }
 
-/* A copy of the model, emptied. */
+/* An emptied copy of the model. */
 static struct set *make_alike(const struct make *make, tamis_kind kind,
                               const struct store_options *files)
 {

@@ -15,7 +15,8 @@
 
 const char *verb_name, *mapped_name;
 
-/* In front of a line for the journal, sd-daemon(3): systemd says where that is, and it must be here. */
+/* The prefix of a line for the journal (sd-daemon(3)): systemd says which file is the journal, and it
+   must be standard error. */
 static const char *level_text(bool error)
 {
     const char *journal = getenv("JOURNAL_STREAM");

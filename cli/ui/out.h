@@ -9,7 +9,7 @@
 
 #include "growing.h"
 
-/* From here on all that this thread puts, JSON too, goes there; NULL: to standard output again. */
+/* Redirects everything that this thread puts, including JSON; NULL: back to standard output. */
 void put_into(struct bytes *to);
 
 void put_bytes(const void *data, size_t len);

@@ -20,11 +20,11 @@ void supervise_tell(const char *state)
     if (fd < 0)
         return;
     memcpy(to.sun_path, path, len);
-    if (path[0] == '@') /* a name of the system, not of a file */
+    if (path[0] == '@') /* an abstract socket, not a file */
         to.sun_path[0] = 0;
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
     if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, size) < 0)
-        size = 0; /* whoever started this is gone: no reason to stop */
+        size = 0; /* the supervisor is gone: no reason to stop */
     close(fd);
 }
 

@@ -1,6 +1,6 @@
 /*
- * A process that stays tells systemd, which may supervise it, when it is ready, that it still runs and that
- * it ends: datagrams to the socket that NOTIFY_SOCKET names (sd_notify(3)), without systemd's library.
+ * Tells systemd, if it supervises a long-running process, that the process is ready, still runs, or ends:
+ * datagrams to the socket that NOTIFY_SOCKET names (sd_notify(3)), without systemd's library.
  */
 #ifndef TAMIS_SUPERVISE_H
 #define TAMIS_SUPERVISE_H
