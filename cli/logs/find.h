@@ -2,7 +2,7 @@
  * tamis find: the records that match, reading only segments that may have one.
  *
  *     question  what is asked, of the catalog and of a record (question.h)
- *     places    what there is to read: parts of candidate segments, tails of files that grew, files
+ *     places    what has to be read: parts of candidate segments, tails of files that grew, files
  *               that changed; in the order of the inputs
  *     scan      reads them with several threads and prints the matches in that order
  *     out       what is printed of a record
@@ -31,7 +31,7 @@ struct place {
     struct input_segment where;
 };
 
-/* What was in scope and not searched: one line names the first and counts the others. Files that
+/* What is in scope but was not searched: one line names the first and counts the others. Files that
    may have records but cannot be read, which tamis index has reported, come last. */
 struct missed {
     size_t n, unknown;
@@ -51,7 +51,8 @@ struct places {
 /* The inputs that cannot be searched, as they were seen. */
 void sight_missed(const struct sight *sight, const struct inputs *inputs, const char *base,
                   struct missed *missed);
-/* The parts of the segments whose bits are set (`segments` words), and what has changed since. */
+/* Finds the parts of the segments whose bits are set (`segments` words), and what has changed since
+   indexing. */
 bool places_find(struct places *places, const struct inputs *inputs, const struct sight *sight,
                  const tamis_catalog *catalog, const uint64_t *segments);
 
@@ -74,10 +75,10 @@ struct seek {
     const struct needle *needle; /* NULL: all records are parsed */
     bool escapes, running;
     const uint8_t *start, *at, *end;
-    const uint8_t *hit, *escape, *other; /* the next ones, if they are not behind */
+    const uint8_t *hit, *escape, *other; /* the next ones, unless already passed */
     uint64_t runs;
     const uint8_t *counted;
-    uint64_t lines; /* before it */
+    uint64_t lines; /* number of lines before it */
 };
 
 tamis_error seek_begin(struct seek *seek, struct parser *parser, const struct selection *selection,
@@ -96,7 +97,7 @@ struct tally {
 bool tally_put(struct tally *tally, const uint8_t *data, size_t len, bool missing, uint64_t n);
 bool tally_add(struct tally *tally, const struct value *value); /* false: no memory */
 bool tally_merge(struct tally *tally, const struct tally *from);
-/* The most frequent first; at most so many. */
+/* Prints the most frequent first; at most `most`. */
 void tally_print(struct tally *tally, uint64_t most, bool json);
 void tally_free(struct tally *tally);
 
@@ -108,8 +109,8 @@ struct output {
     enum out_form form;
     bool file, line, tag;    /* printed before the record */
     bool terminal, colour;   /* properties of the output */
-    bool chosen;             /* the fields were given */
-    const char *const *name; /* of fields to print */
+    bool chosen;             /* the fields were given by the user */
+    const char *const *name; /* names of the fields to print */
     const size_t *column;    /* their columns in the question */
     size_t n_fields;
 };
@@ -143,10 +144,10 @@ struct scan {
     uint64_t *hit;        /* bits: segments in which something matched */
     uint64_t matches;
     uint64_t timeless; /* records that match but have no time */
-    uint64_t unseen;   /* bits: columns that nothing known has */
+    uint64_t unseen;   /* bits: columns that no known record has */
     uint64_t seen;     /* those of them that some record had */
     uint64_t bytes_read, text_read;
-    uint64_t unindexed; /* of the bytes read, those that the catalog does not know */
+    uint64_t unindexed; /* bytes read that the catalog does not know */
     struct missed *missed;
 };
 

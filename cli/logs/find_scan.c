@@ -1,9 +1,9 @@
 /*
- * Reading the places with several threads, and printing what matches in their order.
+ * Reads the places with several threads, and prints what matches in their order.
  *
- * Threads take groups of places one after the other. What a group prints is held back until all
- * before it are printed; a thread may be at most a window of groups ahead, and the one whose turn it
- * is writes as it goes, so that memory stays bounded whatever matches.
+ * Threads take groups of places in turn. What a group prints is held back until all groups before it are printed. A
+ * thread may be at most a window of groups ahead, and the group whose turn it is writes directly, so memory stays
+ * bounded whatever matches.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 #include "os/threads.h"
 #include "ui/out.h"
 
-#define WINDOW 4                  /* groups ahead, for each thread */
+#define WINDOW 4                  /* groups ahead, per thread */
 #define AHEAD  ((size_t)32 << 20) /* bytes that a group may hold before its turn */
 #define CHUNK  ((size_t)128 << 10)
 
-/* Places [first, first + n) of one file, which are best read one after the other. */
+/* Places [first, first + n) of one file, which are best read in sequence. */
 struct place_group {
     size_t first, n;
     struct bytes out, header, last; /* headers of the first and last record */
@@ -35,19 +35,19 @@ struct party {
     uint64_t printed;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    size_t told; /* the last file whose trouble was reported */
+    size_t told; /* the last file whose error was reported */
     bool lines;  /* line numbers may be needed */
     bool stop;
 };
 
-/* What a thread keeps from place to place. */
+/* The state of a thread. */
 struct hand {
     struct party *party;
     struct parser *parser;
     struct input_text text;
     struct input *input;
     struct selection *selection;
-    size_t seen; /* which file it is */
+    size_t seen; /* the file it has open */
     char *path;
     struct needle needle;
     struct check check;
@@ -57,8 +57,8 @@ struct hand {
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* With the lock: prints the header of the first record, unless it was the last one printed. The
-   output of the group contains those that follow. */
+/* With the lock: prints the header of the first record, unless it was the last one printed. The output of the
+   group contains later headers. */
 static void print_header(struct scan *s, struct place_group *g)
 {
     struct bytes *last = s->header;
@@ -73,7 +73,7 @@ static void print_header(struct scan *s, struct place_group *g)
     }
 }
 
-/* With the lock, in the group's turn: what it holds goes out. */
+/* With the lock, in the group's turn: prints what it holds. */
 static void print_group(struct party *p, struct place_group *g)
 {
     struct scan *s = p->scan;
@@ -106,7 +106,7 @@ static void group_free(struct place_group *g)
     g->end = NULL;
 }
 
-/* With the lock: all groups that are done and whose turn it is. */
+/* With the lock: prints all groups that are done and whose turn it is. */
 static void print_ready(struct party *p)
 {
     while (p->turn < p->n && p->group[p->turn].done && !p->stop) {
@@ -117,7 +117,7 @@ static void print_ready(struct party *p)
     pthread_cond_broadcast(&p->change);
 }
 
-/* The group holds much: prints it if it is its turn, and waits for that if it is too much. */
+/* The group holds much output: prints it if it is its turn, or waits for its turn if it is too much. */
 static void relieve(struct party *p, struct place_group *g)
 {
     if (g->out.len < CHUNK)
@@ -140,7 +140,7 @@ static bool note_end(struct place_group *g)
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-/* An input that was cut short fails in each of its places: it counts once. */
+/* A truncated input fails in each of its places, but counts once. */
 static void tell(struct party *p, size_t seen, tamis_error error, const tamis_reason *reason)
 {
     const struct scan *s = p->scan;
@@ -165,7 +165,8 @@ static bool stopped(struct party *p)
 
 /* ---- a text ---------------------------------------------------------------------------------- */
 
-/* On a terminal: the header of the record goes before the group; one that changes within it, before the record. */
+/* On a terminal: the header of the first record is printed before the group; a header that changes within it,
+   before the record. */
 static void keep_header(struct hand *h, struct place_group *g)
 {
     struct bytes *last = &g->last;
@@ -209,7 +210,7 @@ static bool keep_match(struct hand *h, struct place_group *g, const struct input
            (s->limit == UINT64_MAX || note_end(g));
 }
 
-/* A regular expression that gives up has not searched: that must be told. */
+/* A regular expression that gave up has not searched the record: this must be reported. */
 static tamis_error give_up(struct hand *h, const struct input_segment *where, struct seek *seek,
                            const struct record *r, tamis_reason *reason)
 {
@@ -219,7 +220,7 @@ static tamis_error give_up(struct hand *h, const struct input_segment *where, st
                 word, (unsigned long long)(where->line + seek_line(seek, r)));
 }
 
-/* The matches in the text that the hand holds. */
+/* Scans the text in memory for matches. */
 static tamis_error scan_text(struct hand *h, struct place_group *g,
                              const struct input_segment *where, uint64_t *matches,
                              tamis_reason *reason)
@@ -268,7 +269,7 @@ static void hand_close(struct hand *h)
     h->seen = NOWHERE;
 }
 
-/* The place's input, open; one that is read to the end is opened where it starts. */
+/* Opens the input of a place; one that is read to the end is opened at its start. */
 static tamis_error hand_open(struct hand *h, const struct place *place, tamis_reason *reason)
 {
     const struct scan *s = h->party->scan;
@@ -304,7 +305,7 @@ static tamis_error hand_open(struct hand *h, const struct place *place, tamis_re
     return error;
 }
 
-/* Adds what was read to the whole. */
+/* Adds what was read to the totals. */
 static void account(struct party *p, const struct place *place, uint64_t matches, uint64_t bytes,
                     uint64_t text)
 {
@@ -319,10 +320,10 @@ static void account(struct party *p, const struct place *place, uint64_t matches
     pthread_mutex_unlock(&p->lock);
 }
 
-#define STEP ((size_t)256 << 10) /* a quarter of the second level of the cache, and less */
+#define STEP ((size_t)256 << 10) /* at most a quarter of the second-level cache */
 
-/* A file from where it stands to its end; or a part of one, which then is read in steps: not where
-   a decoder must read what is before it, or is fastest with whole frames (zstd). */
+/* Reads a file from its position to the end; or a part of it, in steps, unless a decoder must read what is before
+   it, or is fastest with whole frames (zstd). */
 static tamis_error scan_rest(struct hand *h, struct place_group *g, const struct place *place,
                              tamis_reason *reason)
 {
@@ -408,7 +409,7 @@ static void *work(void *context)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-/* Places that a decoder reaches only by reading what lies before them go together. */
+/* Places that a decoder reaches only by reading what precedes them form one group. */
 static bool make_groups(struct party *p)
 {
     const struct places *all = p->scan->places;
@@ -457,7 +458,7 @@ bool scan_run(struct scan *s)
     for (size_t i = 0; i < s->question->n_columns && i < 64; i++)
         s->unseen |= (uint64_t)s->question->column[i].unseen << i;
     p.lines = s->output->line || s->output->form == OUT_JSON;
-    for (size_t i = 0; i < s->question->n; i++) /* a slow one is reported by line */
+    for (size_t i = 0; i < s->question->n; i++) /* a slow expression is reported with its line */
         p.lines |= s->question->clause[i].kind == CLAUSE_REGEX;
     bool good = make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;

@@ -104,7 +104,7 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
 {
     *needle = (struct needle){{NULL, 0}, false, {NULL, 0}};
     for (size_t i = 0; i < q->n_columns; i++)
-        if (q->column[i].unseen) /* it must be known whether any record has it */
+        if (q->column[i].unseen) /* it must be determined whether any record has it */
             return;
     for (size_t i = 0; i < q->n; i++) {
         struct needle n;
@@ -114,7 +114,8 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
     }
 }
 
-/* If a line may not be a record by itself, or have the needle in it as it is, everything is parsed. */
+/* Everything is parsed if a line may not be a whole record, or may contain the needle in another form.
+   */
 static bool lines_alone(const struct dialect *dialect, const struct input_text *text,
                         const struct span *needle)
 {

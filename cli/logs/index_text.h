@@ -11,8 +11,8 @@ struct text_tally {
     uint64_t present;    /* bit i: some record has attribute i */
     uint64_t bad_line;   /* lines of the text before the first bad record */
     const char *complaint;
-    /* Reading goes on here if the file grows: before a last record without line end, and in CSV
-       before a bad one, whose quote may yet be closed. Else the end of the text. */
+    /* Where reading continues if the file grows: before a last record without a line end, and in
+       CSV before a bad one, whose quote may yet be closed. Otherwise the end of the text. */
     size_t resume;
     uint64_t resume_line;        /* lines of the text before it */
     struct counts open;          /* after that position */

@@ -229,9 +229,9 @@ static bool server_time(struct redis *r, uint64_t *milliseconds)
 /* What to do with the entries of a reply. */
 struct taking {
     const char *only; /* this owner; NULL: all */
-    uint64_t
-        age; /* of all entries; AGE_UNKNOWN: by their ids, which start with the server's time, */
-    uint64_t clock; /* and its time now, in milliseconds */
+    /* Of all entries. AGE_UNKNOWN: it follows from their ids, which start with the server's time. */
+    uint64_t age;
+    uint64_t clock; /* the server's time now, in milliseconds */
     uint64_t since; /* carrier_clock when either was known */
     carrier_take take;
     void *context;

@@ -14,7 +14,7 @@
 #define ROW_MAX ((size_t)64 << 10) /* longest row of a matrix that can be written in pieces */
 
 /* A position in the payload. Plain data: to go back, copy it. */
-struct place {
+struct payload_position {
     struct section_walk walk;
     struct section s;
     bool open;
@@ -36,7 +36,7 @@ struct pieces_out {
     uint64_t aside_len;
     uint8_t *buffer;
     size_t buffer_len;
-    struct place now, before;
+    struct payload_position now, before;
     uint64_t summed; /* bytes of the payload that `sums` and `ones` cover */
     bool piecewise;  /* reads the bits as of its beginning, if they are kept */
     struct page_sums pages;
@@ -151,7 +151,7 @@ static const uint8_t *section_bytes(const struct pieces_out *o, const struct set
 /* Adds new bytes to the checksums and the ones. */
 static void note(struct pieces_out *o, const uint8_t *data, uint64_t n)
 {
-    const struct place *p = &o->now;
+    const struct payload_position *p = &o->now;
     uint64_t known = o->summed > p->at ? o->summed - p->at : 0;
     if (known >= n)
         return;
@@ -173,7 +173,7 @@ static size_t next(struct pieces_out *o, const struct set *s, const uint8_t **fr
                    uint64_t *work)
 {
     static const uint8_t zeros[SECTION_ALIGN];
-    struct place *p = &o->now;
+    struct payload_position *p = &o->now;
     if (!p->open) {
         p->open = section_next(&p->walk, &p->s);
         p->done = p->scan = 0;
@@ -459,7 +459,7 @@ static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_
             hash_add(&hash, kept->top, (size_t)((pages + PAGES_TOP - 1) / PAGES_TOP * 8));
             continue;
         }
-        o->now = (struct place){.s = section, .open = true, .at = section.offset};
+        o->now = (struct payload_position){.s = section, .open = true, .at = section.offset};
         o->pages.next = sums;
         pass_section(o, s);
         tops_add(&hash, sums, pages);
