@@ -14,7 +14,7 @@ static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     }
     if (argc == 4 &&
         (!is_word(argv[2], "AT") || rm.StringToLongLong(argv[3], &at) != RM_OK || at < 1)) {
-        rm.ReplyWithError(ctx, "ERR after the key comes nothing, or AT and nanoseconds since 1970");
+        rm.ReplyWithError(ctx, "ERR only AT and nanoseconds since 1970 may follow the key");
         return false;
     }
     time_of_command((uint64_t)at);
@@ -178,7 +178,7 @@ COMMAND(command_merge)
         return rm.ReplyWithError(ctx, "ERR numkeys is the number of sources that follow it");
     if (!read_merge_flags(argv, argc, (int)n + 3, &m.flags))
         return rm.ReplyWithError(ctx,
-                                 "ERR after the sources come RESTATE, CONCAT, DISJOINT or nothing");
+                                 "ERR only RESTATE, CONCAT and DISJOINT may follow the sources");
     time_of_command(0);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     const struct value *v = find_value(key, VALUE_FILTER, &error);
@@ -260,7 +260,7 @@ COMMAND(command_fold)
         return rm.WrongArity(ctx);
     bool restate = argc == 3 && is_word(argv[2], "RESTATE");
     if (argc == 3 && !restate)
-        return rm.ReplyWithError(ctx, "ERR after the key comes RESTATE or nothing");
+        return rm.ReplyWithError(ctx, "ERR only RESTATE may follow the key");
     time_of_command(0);
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
     struct value *v = find_value(key, VALUE_FILTER, &error);

@@ -63,14 +63,14 @@ static void tell_without_bf(RedisModuleCtx *ctx, bool taken)
     if (taken)
         rm.Log(
             ctx, "warning",
-            "another module has BF or CF commands: only TAMIS commands are added. Neither a master that has "
-            "them from tamis nor an append-only file with them can be followed: rewrite the file where they "
-            "are; on a replica, unexpected_error_replies in INFO counts what is missing");
+            "another module has BF or CF commands: only TAMIS commands are added. A master that uses tamis "
+            "through them cannot be followed, nor an append-only file be loaded: rewrite the file on a server "
+            "that has them; on a replica, unexpected_error_replies in INFO counts what is missing");
     else
         rm.Log(
             ctx, "notice",
             "bf=no: only TAMIS commands are added. An append-only file with BF and CF commands cannot be "
-            "loaded: rewrite it where they are");
+            "loaded: rewrite it on a server that has them");
 }
 
 int RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)

@@ -95,7 +95,7 @@ COMMAND(command_ontop)
         rm.Replicate(ctx, "TAMIS.ONTOP", "sb", argv[1], data, len);
         rm.ReplyWithSimpleString(ctx, "OK");
     } else {
-        rm.ReplyWithError(ctx, error ? error : "ERR ONTOP is for filters of RedisBloom, once");
+        rm.ReplyWithError(ctx, error ? error : "ERR ONTOP applies once, to a filter of RedisBloom");
     }
     value_free(whole);
     rm.CloseKey(key);
@@ -163,9 +163,10 @@ COMMAND(command_convert)
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (!v->foreign) {
-        rm.ReplyWithError(ctx, "ERR this is a filter of tamis already");
+        rm.ReplyWithError(ctx, "ERR this is already a filter of tamis");
     } else if (v->deletable) {
-        rm.ReplyWithError(ctx, "ERR a cuckoo filter stays what it is: add its items to a new one");
+        rm.ReplyWithError(ctx,
+                          "ERR a cuckoo filter cannot be converted: add its items to a new filter");
     } else if (items) {
         convert_items(ctx, v, argv, argc);
     } else {

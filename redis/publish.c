@@ -254,8 +254,8 @@ static bool publish_now(struct sending *s, bool beat)
     uint64_t most = p->last > SNAPSHOT_MIN ? p->last : SNAPSHOT_MIN;
     bool other = false, renew = (p->last && p->since > most) || (beat && lost(s, &other));
     if (other) {
-        rm.Log(s->ctx, "warning", "tamis: %s is published by another since: unpublish one of them",
-               p->owner);
+        rm.Log(s->ctx, "warning",
+               "tamis: another server now publishes as %s: unpublish one of them", p->owner);
         return false;
     }
     if (tamis_origin_due(p->origin) != TAMIS_DUE_NOT || renew)
@@ -399,7 +399,8 @@ COMMAND(command_publish)
     const char *stream = rm.StringPtrLen(argv[2], &stream_len);
     const char *owner = rm.StringPtrLen(argv[3], &owner_len);
     if (!publication_names_good(stream_len, owner, owner_len))
-        return rm.ReplyWithError(ctx, "ERR a stream has a name, an owner one of 1 to 255 bytes");
+        return rm.ReplyWithError(
+            ctx, "ERR a stream needs a name, and an owner a name of 1 to 255 bytes");
     struct publication *p = publication_new(stream, stream_len, owner, owner_len);
     if (!p)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);

@@ -115,8 +115,8 @@ bool secret_told(RedisModuleCtx *ctx)
     if (name)
         rm.FreeString(ctx, name);
     if (!told)
-        rm.ReplyWithError(ctx, "NOPERM WITHKEY is for users with the right to CONFIG GET, and not "
-                               "for scripts");
+        rm.ReplyWithError(
+            ctx, "NOPERM WITHKEY needs the permission for CONFIG GET, and is not for scripts");
     return told;
 }
 

@@ -289,7 +289,7 @@ static void tell_doubts(const struct find *f)
             if (q->clause[j].doubt) {
                 const struct field *field = &q->column[q->clause[j].column];
                 remark(
-                    "none: %s: that is not a value of type %s, so it was asked as text; write %s== to mean that, or "
+                    "none: %s: that is not a value of type %s, so it was searched as text; write %s== to mean that, or "
                     "a value of the type",
                     q->clause[j].doubt, tamis_type_name(field->type), field->name);
                 return;
@@ -358,8 +358,8 @@ static void find_free(struct find *f)
 static int ask_fleet(struct find *f, const struct words *words)
 {
     if (f->segments || f->explain || f->trust || f->question)
-        return complain("of one host alone: --segments, --explain, --trust, --question: run find "
-                        "there");
+        return complain(
+            "only for a single host: --segments, --explain, --trust, --question: run find there");
     if (words->n == 0 && !f->asked.since && !f->asked.until)
         return complain("no question: --fleet %s: give what to find", f->fleet.address);
     if (!options_fit(f, &(struct words){words->word, 1}))
@@ -385,7 +385,7 @@ static bool take_question(struct find *f, struct words *words)
     char **all = calloc(q->n + 2, sizeof *all);
     if (!catalog || !all) {
         free(all);
-        return complain("no catalog: --question -: give one, or in the question"), false;
+        return complain("no catalog: --question -: give one here or in the question"), false;
     }
     all[0] = (char *)(uintptr_t)catalog;
     memcpy(all + 1, q->words, q->n * sizeof *all);

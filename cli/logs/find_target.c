@@ -304,9 +304,10 @@ bool targets_unseen(struct target *targets, size_t n, bool stopped)
             unknown_field(f->name, strlen(f->name), word, &targets->fields, why);
             return complain("%s", why), false;
         }
-        remark("no record that was read has an attribute '%s'; if it is one, index it with "
-               "--attrs to be asked without reading all",
-               f->name);
+        remark(
+            "no record that was read has an attribute '%s'; if there is one, index it with --attrs, "
+            "so that find need not read everything",
+            f->name);
     }
     return true;
 }

@@ -14,7 +14,7 @@ int plan_smooth(const struct plan *p)
     tamis_plan_lines plan = tamis_plan_smooth(p->items, p->fpp);
     if (plan.width == 0)
         return complain(
-            "no lines: --items, --fpp: give 1 to 2^40 items and a rate of 0.0001 or more");
+            "out of range: --items, --fpp: give 1 to 2^40 items and a rate of 0.0001 or more");
     report_open(p->json);
     report_text("form", "form", "smooth");
     report_count("items", "items n", p->items);

@@ -140,7 +140,7 @@ static bool batch_take(struct key_reader *r, struct batch *b, int *status)
 static int run_alone(struct key_reader *r)
 {
     struct batch *b = malloc(sizeof *b);
-    int status = b ? FOUND : complain("out of memory: batch of keys: free some");
+    int status = b ? FOUND : complain("out of memory: batch of keys: free some memory");
     bool more = b != NULL;
     while (more && !r->at_end) {
         if (!slab_fill(r)) {
@@ -289,7 +289,7 @@ int slabs_run(struct keys *keys, const struct work *work)
     r.n_ring = threads > 1 ? 2 * threads + 2 : 1;
     r.ring = calloc(r.n_ring, sizeof *r.ring);
     if (!r.ring)
-        return complain("out of memory: buffers for standard input: free some");
+        return complain("out of memory: buffers for standard input: free some memory");
     /* if it is a pipe and this is permitted */
     (void)fcntl(STDIN_FILENO, F_SETPIPE_SZ, (int)A_TIME);
     progress_start(keys_input_size());

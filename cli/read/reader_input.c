@@ -502,7 +502,7 @@ tamis_error input_open(struct input **out, const char *path, const struct input_
     struct input *input = NULL;
     uint8_t delimiter = options->dialect.delimiter;
     if (delimiter == '"' || delimiter == '\n' || delimiter == '\r')
-        return fail(reason, TAMIS_EARG, "quotes and line ends cannot part columns");
+        return fail(reason, TAMIS_EARG, "quotes and line ends cannot separate columns");
     tamis_error error = input_new(&input, path, options, reason);
     if (error == TAMIS_OK)
         error = start(input, options, reason);

@@ -305,7 +305,7 @@ static int input_run(struct records *r, const struct records_work *work)
 int records_run(struct records *r, const struct records_work *work)
 {
     if (r->n_words && (r->format || r->headless || r->delimited || r->attrs))
-        return complain("only for standard input: %s: leave it out, or the arguments",
+        return complain("only for standard input: %s: leave it out, or leave out the arguments",
                         r->format     ? "--format"
                         : r->headless ? "--no-header"
                         : r->attrs    ? "--attrs"

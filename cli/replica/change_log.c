@@ -196,7 +196,7 @@ static int belongs(struct change_log *log, const char *path)
         return 0; /* it was being created */
     memcpy(&sum, front + 16, sizeof sum);
     if (memcmp(front, magic, sizeof magic) != 0 || sum != XXH3_64bits(front, 16))
-        return complain("no log of changes, or damaged: %s: remove it to go on without it",
+        return complain("not a log of changes, or damaged: %s: remove it to continue without it",
                         log->path),
                -1;
     memcpy(&of, front + 8, sizeof of);

@@ -52,7 +52,7 @@ static void say(void *context, const char *text)
 static bool resume(struct follow *f)
 {
     if (mkdir(f->replicas.folder, 0700) != 0 && errno != EEXIST)
-        return complain("%s: %s: give a folder that can be made", strerror(errno),
+        return complain("%s: %s: give a folder that can be created", strerror(errno),
                         f->replicas.folder),
                false;
     if (!replicas_lock(&f->replicas) || !replicas_read(&f->replicas, f->key, !f->serve, true))

@@ -110,7 +110,8 @@ static bool prepare(struct locating *l)
 {
     l->answers.directory = l->replicas.directory;
     return (load_all(l) && answers_begin(&l->answers)) ||
-           (complain("out of memory: %s: free some and run again", l->replicas.folder), false);
+           (complain("out of memory: %s: free some memory and run again", l->replicas.folder),
+            false);
 }
 
 /* ---- a follower that serves ------------------------------------------------------------------ */

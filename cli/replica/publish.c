@@ -226,7 +226,7 @@ static bool read_some(struct publishing *p, int wait)
     }
     if (len < 0 && errno != EINTR && errno != EAGAIN) {
         p->error = TAMIS_EIO;
-        complain("%s: standard input: what came so far is published", strerror(errno));
+        complain("%s: standard input: what was read so far is published", strerror(errno));
     }
     run_end(p);
     acknowledge(p);

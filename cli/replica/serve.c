@@ -480,8 +480,7 @@ static int listen_unix(const char *path)
     }
     if (good && listen(fd, CONNECTIONS) == 0)
         return fd;
-    complain("%s: unix:%s: give a place that is free, in a folder that can be written",
-             strerror(errno), path);
+    complain("%s: unix:%s: give an unused path in a writable folder", strerror(errno), path);
     if (fd >= 0)
         close(fd);
     return -1;

@@ -31,7 +31,7 @@ static bool family_begin(const char *path)
     good = good && write_fully(fd, line, 2 * TAMIS_KEY_LEN + 1) && fsync(fd) == 0 &&
            (link(aside, path) == 0 || errno == EEXIST);
     if (!good)
-        complain("%s: %s: give a key file, or a name for one that can be made", strerror(errno),
+        complain("%s: %s: give a key file, or a name for one that can be created", strerror(errno),
                  path);
     if (fd >= 0) {
         close(fd);

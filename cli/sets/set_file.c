@@ -117,8 +117,8 @@ static bool nothing_waits(const char *path, const struct store_options *options)
     if (options->replays || snprintf(log, sizeof log, "%s.changes", path) >= (int)sizeof log ||
         !store_exists(log))
         return true;
-    complain("changes of a tamis publish that was killed wait in it: %s: publish the file again "
-             "first, or remove them",
+    complain("it has changes of a tamis publish that was killed: %s: publish the file again "
+             "first, or remove it",
              log);
     return false;
 }

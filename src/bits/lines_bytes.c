@@ -65,15 +65,15 @@ struct part_facts part_facts(const struct body *b)
 const char *part_facts_wrong(const struct part_facts *p)
 {
     if (p->lines == 0 || p->lines >= STASH_LINES || lines_fit(p->lines) != p->lines)
-        return "a number of lines that no part has";
+        return "an impossible number of lines";
     if (p->width % 4 || p->width < 12 || p->width > WIDTH_LAST || p->depth % DEPTH_STEP ||
         p->depth > DEPTH_LAST)
-        return "a width or depth that no part has";
+        return "an impossible width or depth";
     if ((uint64_t)p->stashed * 5 > (uint64_t)p->stash * 4 || (p->stash && !p->stashed))
         return "a stash that is too full, or empty";
     if (p->used > (uint64_t)p->lines * line_slots(p->width) + p->stashed ||
         p->mass > UINT64_MAX / 2)
-        return "more slots than there are";
+        return "more slots in use than there are";
     return NULL;
 }
 
@@ -394,7 +394,7 @@ static const char *check_line(struct part_check *c, const uint8_t *line)
         if (slot_bare(width, slot) && !(bound & LINE_BARE))
             return "a slot that lookups would not see";
         if (!check_slot(c, c->line, slot, 1, true)) /* no line has a slot twice */
-            return "a slot that is not of its line";
+            return "a slot that does not belong to its line";
     }
     c->used += used;
     return NULL;
@@ -433,7 +433,7 @@ static const char *check_stashed(struct part_check *c, const uint8_t *lines, uin
     bool differs = !slot_in_line(line, width, slot);
     return check_slot(c, number, slot, stash_copies(entry), differs)
                ? NULL
-               : "an entry of its stash that is not of its line";
+               : "an entry of its stash that does not belong to its line";
 }
 
 /* Goes round from a free cell: the home of an entry must be in the run that leads to it. */
@@ -444,7 +444,7 @@ const char *part_check_stash(struct part_check *c, const uint8_t *lines, const u
     while (first < room && fetch_u64(stash + sizeof(uint64_t) * first))
         first++;
     if (first == room)
-        return "no place in its stash is free";
+        return "no cell of its stash is free";
     for (uint32_t i = 1; i <= room; i++) {
         uint32_t at = (uint32_t)(((uint64_t)first + i) % room);
         uint64_t entry = fetch_u64(stash + sizeof(uint64_t) * at);
@@ -500,7 +500,7 @@ const char *part_check_end(const struct part_check *c)
     if (c->coarse || c->coarse_slots != c->derived)
         return "slots that its lists do not have";
     if (c->used != p->used || c->keys != p->keys || c->mass != p->mass || c->stashed != p->stashed)
-        return "its entries are not as many as it says";
+        return "its number of entries is wrong";
     return NULL;
 }
 

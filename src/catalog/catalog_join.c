@@ -156,7 +156,7 @@ tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *fro
 {
     struct joining j = {.w = w, .from = from};
     if (!tamis_schema_alike(&w->schema, &from->schema))
-        return fail(reason, TAMIS_EARG, "what is joined has other attributes, or another key");
+        return fail(reason, TAMIS_EARG, "the joined catalog has other attributes or another key");
     j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
     j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
     tamis_error e = j.number && j.words ? TAMIS_OK : no_memory(reason);

@@ -101,7 +101,7 @@ tamis_error schema_like(tamis_schema *s, const tamis_catalog_options *o, tamis_r
     s->fpp = o->fpp == 0 ? s->fpp : o->fpp;
     s->segments = o->segments ? o->segments : s->segments;
     const char *wrong = schema_wrong(s);
-    return wrong ? fail(reason, TAMIS_EARG, "no catalog has such settings: %s", wrong) : TAMIS_OK;
+    return wrong ? fail(reason, TAMIS_EARG, "impossible settings: %s", wrong) : TAMIS_OK;
 }
 
 static bool names_found(tamis_schema *s)

@@ -27,7 +27,7 @@ tamis_error tamis_gather_merge(tamis_gather *g, tamis_gather *from, uint64_t wit
                                tamis_reason *reason)
 {
     if (!tamis_schema_alike(g->schema, from->schema))
-        return fail(reason, TAMIS_EARG, "what was gathered is of another schema");
+        return fail(reason, TAMIS_EARG, "the gathered keys belong to another schema");
     bool good = gather_settle(g) == TAMIS_OK && gather_settle(from) == TAMIS_OK;
     for (uint32_t r = 0; good && r < g->relations; r++) {
         struct digest_set *set = &from->set[r];
@@ -38,7 +38,7 @@ tamis_error tamis_gather_merge(tamis_gather *g, tamis_gather *from, uint64_t wit
             good = gather_digests(g, r, set->memory.data, set->size, true);
     }
     if (!good)
-        return fail(reason, TAMIS_ENOMEM, "no memory for what was gathered");
+        return fail(reason, TAMIS_ENOMEM, "no memory for the gathered keys");
     for (uint32_t i = 0; i < g->schema->ordered; i++)
         bounds_widen(&g->bounds[i], &from->bounds[i]);
     g->records += from->records;
@@ -50,7 +50,7 @@ tamis_error tamis_gather_bounds(tamis_gather *g, const tamis_catalog *c, uint64_
                                 tamis_reason *reason)
 {
     if (!tamis_schema_alike(g->schema, &c->schema) || segment >= c->segments)
-        return fail(reason, TAMIS_EARG, "what was gathered is of another schema");
+        return fail(reason, TAMIS_EARG, "the gathered keys belong to another schema");
     for (uint32_t r = 0; r < g->relations; r++)
         g->unknown[r] = true;
     for (uint32_t i = 0; i < g->schema->attributes; i++) {
@@ -103,7 +103,7 @@ tamis_error tamis_gather_encode(tamis_gather *g, tamis_write write, void *contex
 
 static tamis_error not_gathered(tamis_reason *reason)
 {
-    return fail(reason, TAMIS_EFORMAT, "not what was gathered with this schema, or damaged");
+    return fail(reason, TAMIS_EFORMAT, "not gathered with this schema, or damaged");
 }
 
 tamis_error tamis_gather_decode(tamis_gather *g, const void *data, size_t len, tamis_reason *reason)
@@ -134,7 +134,7 @@ tamis_error tamis_gather_decode(tamis_gather *g, const void *data, size_t len, t
         }
     }
     if (!good)
-        return fail(reason, TAMIS_ENOMEM, "no memory for what was gathered");
+        return fail(reason, TAMIS_ENOMEM, "no memory for the gathered keys");
     g->records += get_u64(at + 8);
     g->text += get_u64(at + 16);
     for (uint32_t i = 0; i < g->schema->ordered; i++) {

@@ -539,7 +539,7 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
                                                                   : NULL;
     }
     if (wrong)
-        return fail_at(reason, TAMIS_EFORMAT, BODY_AT, "the settings cannot be: %s", wrong);
+        return fail_at(reason, TAMIS_EFORMAT, BODY_AT, "impossible settings: %s", wrong);
     uint64_t keys = 0;
     tamis_error e = check_parts(head, body, hash, reason);
     if (e == TAMIS_OK)

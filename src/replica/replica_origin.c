@@ -64,13 +64,12 @@ static tamis_error check_options(const tamis_filter *f, const tamis_origin_optio
     if (targets_wrong(&o->targets))
         return fail(reason, TAMIS_EARG, "a target or weight is out of range");
     if (o->message_bytes && o->message_bytes < MESSAGE_BYTES_MIN)
-        return fail(reason, TAMIS_EARG, "a message takes %d bytes at least", MESSAGE_BYTES_MIN);
+        return fail(reason, TAMIS_EARG, "a message has at least %d bytes", MESSAGE_BYTES_MIN);
     if (o->beat > BEAT_MAX)
         return fail(reason, TAMIS_EARG, "the time between heartbeats is out of range");
     if (set_opt(&f->set)->shared_adds)
         return fail(reason, TAMIS_EKIND,
-                    "a filter that takes adds from several threads at once "
-                    "cannot tell what changed: make it without");
+                    "a filter with shared_adds does not record what changed: create it without");
     if (!family_standard(set_family(&f->set)))
         return fail(reason, TAMIS_EKIND,
                     "filters with a probe function of the caller cannot be published");

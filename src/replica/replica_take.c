@@ -134,9 +134,8 @@ static tamis_error gather(tamis_follower *f, const struct envelope *e, struct si
     }
     if (m->part != (same ? h->part : 0))
         return fail(reason, TAMIS_EBASE,
-                    "%s: part %u of %u of version %llu came without those "
-                    "before it",
-                    m->owner, m->part + 1, m->parts, (unsigned long long)m->version);
+                    "%s: part %u of %u of version %llu arrived without those before it", m->owner,
+                    m->part + 1, m->parts, (unsigned long long)m->version);
     if (!same) {
         f->held = *e;
         f->parts.len = 0;
@@ -176,7 +175,7 @@ static tamis_error apply(tamis_follower *f, const struct envelope *e, const stru
     tamis_filter *made = NULL, *old = atomic_load(&f->copy);
     struct set *patched;
     if (whole->len != e->whole_len || hash_of(whole->data, whole->len) != e->whole_sum)
-        return fail(reason, TAMIS_ECHECKSUM, "%s: the parts do not make the whole", e->m.owner);
+        return fail(reason, TAMIS_ECHECKSUM, "%s: the parts do not match the whole", e->m.owner);
     struct old_copy *node = mem_new0(&f->a, 1, sizeof *node);
     tamis_error error = node ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for a version");
     if (error == TAMIS_OK)

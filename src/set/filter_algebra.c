@@ -12,13 +12,13 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
     if (!family_equal(set_family(&a->set), set_family(&b->set)))
         return fail_so(reason, TAMIS_EFAMILY);
     if (set_lines(&a->set) || set_lines(&b->set))
-        return fail(reason, TAMIS_EKIND, "sets of fingerprints have no intersection");
+        return fail(reason, TAMIS_EKIND, "smooth filters cannot be intersected");
     const struct vector *x = mine->v[0], *y = theirs->v[0];
     if (layers_count(mine) != 1 || layers_count(theirs) != 1)
-        return fail(reason, TAMIS_EKIND, "not one vector each, but %u and %u", layers_count(mine),
-                    layers_count(theirs));
+        return fail(reason, TAMIS_EKIND, "each must have one vector, not %u and %u",
+                    layers_count(mine), layers_count(theirs));
     if (!shape_equal(x, y))
-        return fail(reason, TAMIS_ESHAPE, "not one vector of the same shape");
+        return fail(reason, TAMIS_ESHAPE, "the vectors have different shapes");
     tamis_options o = {.fpp = 0.5,
                        .capacity = x->capacity,
                        .growth = TAMIS_FIXED,

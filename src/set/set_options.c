@@ -125,8 +125,9 @@ static tamis_error check_options(const tamis_options *o, const struct settings *
     if (set->growth == TAMIS_DYNAMIC && set->layout != TAMIS_SPREAD)
         return fail(reason, TAMIS_EARG, "dynamic filters are bit-sliced: use the spread layout");
     if (set->growth == TAMIS_SMOOTH && set->fpp < LINES_RATE_MIN)
-        return fail(reason, TAMIS_EARG,
-                    "lines hold rates of 0.0001 and more: take scalable growth below");
+        return fail(
+            reason, TAMIS_EARG,
+            "smooth filters support rates from 0.0001 on: use scalable growth for lower ones");
     if (set->growth == TAMIS_SMOOTH && (set->layout != TAMIS_BLOCKED || o->bits || o->hashes))
         return fail(reason, TAMIS_EARG, "smooth filters have a layout of their own");
     if (set->growth == TAMIS_WINDOW && set->deletable)

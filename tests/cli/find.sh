@@ -45,7 +45,7 @@ trouble unknown-missing ".*.usr..*: " 'tamis find c.tamis usr!'
 trouble attribute-alone "an attribute's name alone: user: write user=VALUE, or '\"user\"' for the word$" 'tamis find c.tamis user'
 trouble no-order 'user is text, which has no order: user>=5: ' "tamis find c.tamis 'user>=5'"
 trouble pattern '[*] has no meaning here: user=a[*]: write user\^=PREFIX' "tamis find c.tamis 'user=a*'"
-is doubt 1 "" "tamis find: none: n=5xx: that is not a value of type int, so it was asked as text; write n== to mean that, or a value of the type" 'tamis find c.tamis n=5xx'
+is doubt 1 "" "tamis find: none: n=5xx: that is not a value of type int, so it was searched as text; write n== to mean that, or a value of the type" 'tamis find c.tamis n=5xx'
 is no-doubt 1 "" "" 'tamis find c.tamis n==5xx'
 trouble no-catalog 'no catalog: CATALOG: ' 'tamis find'
 trouble missing-catalog 'No such file or directory: nosuch: check the name, or make it with tamis index -o$' 'tamis find nosuch ip=1'

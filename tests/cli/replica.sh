@@ -87,8 +87,8 @@ is other-machine 1 $'zoe\t?p' "" 'cp -r ahead-copies other; sed -i "s/^boot .*/b
 # The log of changes: what was acknowledged and not saved is done again; others do not write meanwhile.
 is ack 0 $'3' "" 'tamis create l.tamis --deletable; printf "+ann\n+bob\n-ann\n" | tamis publish l.tamis --to file:l --as l --ack'
 holds log-gone '[ ! -e l.tamis.changes ]'
-trouble log-waits 'changes of a tamis publish that was killed wait in it: l.tamis.changes: ' 'echo x >l.tamis.changes; tamis add l.tamis cho'
-trouble log-damaged 'no log of changes, or damaged: l.tamis.changes: ' 'head -c 100 /dev/zero >l.tamis.changes; tamis publish l.tamis --to file:l --as l </dev/null'
+trouble log-waits 'it has changes of a tamis publish that was killed: l.tamis.changes: ' 'echo x >l.tamis.changes; tamis add l.tamis cho'
+trouble log-damaged 'not a log of changes, or damaged: l.tamis.changes: ' 'head -c 100 /dev/zero >l.tamis.changes; tamis publish l.tamis --to file:l --as l </dev/null'
 is log-cut 0 "" "" 'head -c 7 /dev/zero >l.tamis.changes; tamis publish l.tamis --to file:l --as l </dev/null'
 
 # An owner that does not come again.

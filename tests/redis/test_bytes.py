@@ -265,7 +265,7 @@ def test_merge_refuses(server, r):
     for words, text in ((["p", 1, "x"], "different families"), (["p", 1, "d"], ""),
                         (["p", 1, "s"], ""), (["p", 2, "p", "x"], "different families"),
                         (["p", 0, "s"], numkeys), (["p", 2, "s"], numkeys), (["p", "x", "s"], numkeys),
-                        (["p", 1, "s", "WHAT"], "after the sources come RESTATE"),
+                        (["p", 1, "s", "WHAT"], "only RESTATE, CONCAT and DISJOINT may follow"),
                         (["to", 2, "p", "none"], "not found")):
         assert text in refused(r, "TAMIS.MERGE", *words), words
     assert server.digest("p", "d", "x", "s") == before and r.exists("to") == 0
@@ -287,7 +287,7 @@ def test_intersect_and_fold(server, r):
     assert sum(r.execute_command("TAMIS.MEXISTS", "both", *range(0, 400))) < 40
     assert refused(r, "TAMIS.INTERSECT", "both", "a", "b") == "item exists"
     reserve(r, "c", 0.001, 5000, "GROWTH", "fixed")
-    assert "not one vector of the same shape" in refused(r, "TAMIS.INTERSECT", "new", "a", "c")
+    assert "the vectors have different shapes" in refused(r, "TAMIS.INTERSECT", "new", "a", "c")
     assert r.exists("new") == 0
     r.execute_command("TAMIS.MADD", "c", *range(1000))
     bits = info(r, "c")["bits"]
@@ -297,7 +297,7 @@ def test_intersect_and_fold(server, r):
     r.execute_command("TAMIS.MADD", "c", *range(2000))
     assert "would break the stated rate" in refused(r, "TAMIS.FOLD", "c")
     assert r.execute_command("TAMIS.FOLD", "c", "RESTATE") == b"OK"
-    assert refused(r, "TAMIS.FOLD", "c", "WHAT") == "after the key comes RESTATE or nothing"
+    assert refused(r, "TAMIS.FOLD", "c", "WHAT") == "only RESTATE may follow the key"
     said = set()
     for capacity in range(100, 130):
         reserve(r, "odd%d" % capacity, 0.01, capacity, "GROWTH", "fixed", "LAYOUT", "spread")

@@ -222,7 +222,7 @@ def test_converted(moved):
     assert r.type("grown") == b"tamis-set" and 0 < r.pttl("grown") <= 10**9
     assert all(r.execute_command("BF.MEXISTS", "grown", *members))
     assert info(r, "grown")["kind"] == b"filter" and float(info(r, "grown")["fpp"]) <= 0.2
-    assert refused(r, "TAMIS.CONVERT", "grown") == "this is a filter of tamis already"
+    assert refused(r, "TAMIS.CONVERT", "grown") == "this is already a filter of tamis"
     assert refused(r, "TAMIS.CONVERT", "gone") == "not found"
     r.execute_command("TAMIS.CONVERT", "fixed", "ITEMS", *ITEMS[:50])
     assert r.execute_command("TAMIS.CONVERT", "fixed") == b"OK"
@@ -269,7 +269,7 @@ def test_what_cannot_be_is_refused(servers):
     for cursor, data in SAID["grown"]["chunks"]:
         r.execute_command("BF.LOADCHUNK", "good", cursor, base64.b64decode(data))
     r.execute_command("BF.MADD", "good", *range(100))
-    assert refused(r, "TAMIS.ONTOP", "good", "x").startswith("ONTOP is for filters")
+    assert refused(r, "TAMIS.ONTOP", "good", "x").startswith("ONTOP applies once")
 
 
 def test_mutated_payloads(server, r):

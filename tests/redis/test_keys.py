@@ -334,7 +334,7 @@ def test_windows_forget(r):
     assert r.execute_command("TAMIS.FORGET", "w", "AT", 1023 * second) == b"OK"
     assert r.execute_command("TAMIS.MEXISTS", "w", "a", "b", "c", "d", "e") == [0, 0, 0, 0, 1]
     assert r.execute_command("TAMIS.EXISTS", "w", "e") == 1  # reads change nothing
-    assert refused(r, "TAMIS.FORGET", "w", "AT", "x").startswith("after the key comes")
+    assert refused(r, "TAMIS.FORGET", "w", "AT", "x").startswith("only AT and nanoseconds")
     r.execute_command("TAMIS.ADD", "s", "x")
     assert "not supported by this kind" in refused(r, "TAMIS.FORGET", "s")
 

@@ -117,7 +117,7 @@ def test_of_two_with_one_name_the_later_goes_on(server, r):
         reserve(r, name, 0.01, 1000)
         r.execute_command("TAMIS.PUBLISH", name, "copies", "host1", "BEAT", 1)
     epoch = epochs(r, "copies", "host1")
-    wait(lambda: "host1 is published by another since" in server.log_tail(), 10)
+    wait(lambda: "another server now publishes as host1" in server.log_tail(), 10)
     assert epochs(r, "copies", "host1") == epoch
 
 
@@ -144,8 +144,8 @@ def test_refusals(server, r):
                         (["f", "st", "o", "MISS"], "a target is missing"),
                         (["f", "st", "o", "MISS", 7], "a target is missing or out of range"),
                         (["f", "st", "o", "BEAT", 0.5], "a target is missing or out of range"),
-                        (["f", "st", ""], "a stream has a name"), (["f", "", "o"], "a stream has a name"),
-                        (["f", "st", "x" * 256], "a stream has a name")):
+                        (["f", "st", ""], "a stream needs a name"), (["f", "", "o"], "a stream needs a name"),
+                        (["f", "st", "x" * 256], "a stream needs a name")):
         assert refused(r, "TAMIS.PUBLISH", *words).startswith(text), words
     assert refused(r, "TAMIS.UNPUBLISH", "s").startswith("WRONGTYPE")
     assert r.execute_command("TAMIS.UNPUBLISH", "none") == 0

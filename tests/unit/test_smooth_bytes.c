@@ -286,9 +286,8 @@ TEST(forged_lines_are_refused)
                  "an entry of its stash");
     refused_with(&good, KIND_FILTER, stash, 8 * at, entry & ~UINT64_C(0xffffff000), 8,
                  "an entry of its stash");
-    refused_with(&good, KIND_FILTER, stash, 8 * at, entry + 1, 8,
-                 "its entries are not as many as it says");
-    refused_with(&good, KIND_FILTER, stash, 8 * at, 0, 8, "its entries are not as many as it says");
+    refused_with(&good, KIND_FILTER, stash, 8 * at, entry + 1, 8, "its number of entries is wrong");
+    refused_with(&good, KIND_FILTER, stash, 8 * at, 0, 8, "its number of entries is wrong");
     refused_with(&good, KIND_FILTER, stash, 8 * ((at + 1) % room), entry, 8, "");
     struct section excess = piece_of(&good, PART_EXCESS);
     refused_with(&good, KIND_FILTER, excess, 0, 0, 8, "an entry of its lists");
@@ -300,8 +299,7 @@ TEST(forged_lines_are_refused)
     good = bytes_of(f, 0);
     struct section coarse = piece_of(&good, PART_COARSE);
     refused_with(&good, KIND_FILTER, coarse, 0, 1, 8, "an entry of its lists");
-    refused_with(&good, KIND_FILTER, coarse, 8, 1000000, 8,
-                 "its entries are not as many as it says");
+    refused_with(&good, KIND_FILTER, coarse, 8, 1000000, 8, "its number of entries is wrong");
     bytes_free(&good);
     tamis_filter_free(f);
 }
