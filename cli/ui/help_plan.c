@@ -21,7 +21,7 @@ const char help_plan[] =
     "  multi_expected multi_bound present_expected insert_ratio]; [union] with [rate_4 rate_or gain_6]\n"
     "plan dynamic --max-items N --fpp p --sizes DISTRIBUTION\n"
     "  uniform, normal:MU,SIGMA, zipf-min:T, zipf-max:T, zipf-random:T[,SEED], or a file with a size\n"
-    "  a line (and how often it comes). [vectors capacity rate_vector bits_vector bits_vector_whole\n"
+    "  per line (and its frequency). [vectors capacity rate_vector bits_vector bits_vector_whole\n"
     "  hashes vectors_expected bits_expected bits_one ratio]\n"
     "plan dynamic --hashes k --items n0 --fpp beta --tolerate gamma\n"
     "  [one_real one_whole rows partial dynamic_real dynamic_whole]\n"

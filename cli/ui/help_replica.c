@@ -74,7 +74,7 @@ const char help_follow[] =
 const char help_locate[] =
     "tamis locate DIRECTORY|unix:PATH|http://HOST:PORT [KEY]... [OPTION]...\n"
     "Prints each key, or line of standard input, that an origin may have, a tab, and the origins.\n"
-    "A follower that serves (follow --serve) is asked, by its address or its folder; otherwise the\n"
+    "A follower that serves (follow --serve) is queried, by its address or its folder; otherwise the\n"
     "copies in the folder are read.\n"
     "An origin whose copy is missing, stale, behind or contested (two origins with its name) may have\n"
     "any key and is shown as ?NAME. \"No\" holds as of the origin's last heartbeat. Copies are trusted\n"
