@@ -54,13 +54,13 @@ ALWAYS_INLINE void store16(uint8_t *at, uint32_t value)
     __atomic_store_n((uint16_t *)(void *)at, (uint16_t)value, __ATOMIC_RELAXED);
 }
 
-ALWAYS_INLINE uint32_t nibble_get(const uint8_t *at, unsigned half, unsigned i)
+ALWAYS_INLINE uint32_t high_nibble(const uint8_t *at, unsigned half, unsigned i)
 {
     unsigned high = i >= half;
     return __atomic_load_n(at + i - (high ? half : 0), __ATOMIC_RELAXED) >> 4 * high & 15;
 }
 
-ALWAYS_INLINE void nibble_put(uint8_t *at, unsigned half, unsigned i, uint32_t value)
+ALWAYS_INLINE void high_nibble_put(uint8_t *at, unsigned half, unsigned i, uint32_t value)
 {
     unsigned high = i >= half;
     uint8_t *byte = at + i - (high ? half : 0);
@@ -73,21 +73,21 @@ ALWAYS_INLINE uint32_t slot_get(const uint8_t *line, unsigned width, unsigned i)
     if (width == 16)
         return load16(line + 2 + 2 * i);
     if (width == 20)
-        return load16(line + 2 * i) | nibble_get(line + 48, 12, i) << 16;
+        return load16(line + 2 * i) | high_nibble(line + 48, 12, i) << 16;
     if (width == 24)
         return load16(line + 2 * i) | (uint32_t)__atomic_load_n(line + 40 + i, __ATOMIC_RELAXED)
                                           << 16;
-    return __atomic_load_n(line + i, __ATOMIC_RELAXED) | nibble_get(line + 41, 21, i) << 8;
+    return __atomic_load_n(line + i, __ATOMIC_RELAXED) | high_nibble(line + 41, 21, i) << 8;
 }
 
 ALWAYS_INLINE void slot_put(uint8_t *line, unsigned width, unsigned i, uint32_t value)
 {
     if (width == 20)
-        nibble_put(line + 48, 12, i, value >> 16);
+        high_nibble_put(line + 48, 12, i, value >> 16);
     else if (width == 24)
         __atomic_store_n(line + 40 + i, (uint8_t)(value >> 16), __ATOMIC_RELAXED);
     else if (width == 12)
-        nibble_put(line + 41, 21, i, value >> 8);
+        high_nibble_put(line + 41, 21, i, value >> 8);
     if (width == 12)
         __atomic_store_n(line + i, (uint8_t)value, __ATOMIC_RELAXED);
     else

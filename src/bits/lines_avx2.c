@@ -287,7 +287,7 @@ ALWAYS_INLINE TARGET tamis_error pour_line(struct pour *p, const uint8_t *at, ui
     return UNLIKELY(slow) ? pour_slowly(p, open, at, first, slow) : TAMIS_OK;
 }
 
-ALWAYS_INLINE TARGET tamis_error pour_lines(struct pour *p, int more)
+ALWAYS_INLINE TARGET tamis_error pour_part(struct pour *p, int more)
 {
     const struct body *b = p->from;
     struct open_line open = {.border = border_at_first(p->to)};
@@ -315,7 +315,7 @@ ALWAYS_INLINE TARGET tamis_error pour_lines(struct pour *p, int more)
 
 static TARGET tamis_error kernel_pour(struct pour *p)
 {
-    return p->from->shift == p->to->shift ? pour_lines(p, 0) : pour_lines(p, 1);
+    return p->from->shift == p->to->shift ? pour_part(p, 0) : pour_part(p, 1);
 }
 
 const struct lines_kernel lines_avx2 = LINES_KERNEL("avx2", kernel_has_key, kernel_pour);

@@ -4,7 +4,7 @@
 
 #include "bit_rows.h"
 
-#define GROUP 16 /* queries whose rows are prefetched together */
+#define TOGETHER 16 /* queries whose rows are prefetched together */
 
 uint64_t matrix_width_for(uint64_t columns)
 {
@@ -20,8 +20,8 @@ uint64_t matrix_width_for(uint64_t columns)
 }
 
 /* Uses these words, or zeroed ones of its own if NULL. */
-static struct matrix *matrix_make(const tamis_allocator *a, const struct bits *shape,
-                                  uint64_t width, const uint64_t *words)
+static struct matrix *matrix_alloc(const tamis_allocator *a, const struct bits *shape,
+                                   uint64_t width, const uint64_t *words)
 {
     struct matrix *matrix = mem_new0(a, 1, sizeof *matrix);
     size_t bits, slack = 16;
@@ -44,7 +44,7 @@ static struct matrix *matrix_make(const tamis_allocator *a, const struct bits *s
 
 struct matrix *matrix_new(const tamis_allocator *a, const struct bits *shape, uint64_t width)
 {
-    return matrix_make(a, shape, width, NULL);
+    return matrix_alloc(a, shape, width, NULL);
 }
 
 struct matrix *matrix_view(const tamis_allocator *a, const struct bits *shape, uint64_t width,
@@ -89,7 +89,7 @@ void matrix_rows(const struct matrix *matrix, const struct arrangement *order, u
 struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator *a, uint64_t width)
 {
     bool same = width == matrix->width;
-    struct matrix *other = matrix_make(a, &matrix->bits, width, same ? matrix->bits.words : NULL);
+    struct matrix *other = matrix_alloc(a, &matrix->bits, width, same ? matrix->bits.words : NULL);
     if (!other || same)
         return other;
     rows_or(&(struct rows){other->bits.words, width, 0},
@@ -168,11 +168,11 @@ static bool any_column(const struct matrix *matrix, const uint64_t *rows, rows_f
 
 void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    uint64_t rows[GROUP][K_MAX];
+    uint64_t rows[TOGETHER][K_MAX];
     unsigned expected = rows_expected(matrix);
     rows_fn wide = kernel_rows();
-    for (size_t i = 0; i < n; i += GROUP) {
-        size_t group = n - i < GROUP ? n - i : GROUP;
+    for (size_t i = 0; i < n; i += TOGETHER) {
+        size_t group = n - i < TOGETHER ? n - i : TOGETHER;
         for (size_t g = 0; g < group; g++) {
             matrix->bits.kernel->positions(&matrix->bits, digests[i + g], rows[g]);
             for (unsigned j = 0; j < expected; j++)

@@ -189,7 +189,8 @@ static double verifier_rate(const struct set *s, const struct layer *layer, uint
     return v ? meet + (1 - meet) * vector_rate_now(v) : meet;
 }
 
-static double layer_rate(const struct set *s, const struct layer *layer, uint64_t mask, bool fresh)
+static double layer_rate_now(const struct set *s, const struct layer *layer, uint64_t mask,
+                             bool fresh)
 {
     double rate = 1;
     for (uint32_t i = 0; i < s->stack->form->verifiers; i++)
@@ -208,7 +209,7 @@ double tamis_records_rate(const tamis_records *x, uint64_t mask, bool fresh)
     mask &= form_mask_all(s->stack->form);
     mask = mask ? mask : form_mask_all(s->stack->form);
     for (uint32_t i = 0; i < layers_count(layers); i++)
-        pass *= 1 - layer_rate(s, layers->l[i], mask, fresh);
+        pass *= 1 - layer_rate_now(s, layers->l[i], mask, fresh);
     return 1 - pass;
 }
 

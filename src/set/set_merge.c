@@ -268,7 +268,7 @@ static void count_stored(struct set *s)
 }
 
 /* The highest rate of its parts, at their planned load or above; `over`: above. */
-static double layer_rate(const struct set *s, const struct layer *layer, bool *over)
+static double layer_rate_full(const struct set *s, const struct layer *layer, bool *over)
 {
     double rate = 0;
     *over |= layer_load(s, layer) > layer->capacity;
@@ -296,7 +296,7 @@ static tamis_error check_rate(struct set *s, unsigned flags)
     bool over = set_opt(s)->vectors_max && n > growth_layers_max(set_opt(s));
     for (uint32_t i = 0; i < n; i++) {
         load += layer_load(s, layers->l[i]);
-        pass *= 1 - layer_rate(s, layers->l[i], &over);
+        pass *= 1 - layer_rate_full(s, layers->l[i], &over);
     }
     over |= set_opt(s)->items_max && load > set_opt(s)->items_max;
     if (!over || set_opt(s)->published)
