@@ -43,34 +43,34 @@ static uint64_t hash_name(const char *name)
     return hash ^ hash >> 32;
 }
 
-static struct owner_messages *place_of(struct objects *o, const char *owner)
+static struct owner_messages *sender_of(struct objects *o, const char *owner)
 {
     uint64_t hash = hash_name(owner);
-    for (struct lookup_entry *at = NULL; (at = lookup_next(&o->places, hash, at));)
+    for (struct lookup_entry *at = NULL; (at = lookup_next(&o->by_name, hash, at));)
         if (strcmp(PART_OF(at, struct owner_messages, entry)->owner, owner) == 0)
             return PART_OF(at, struct owner_messages, entry);
-    struct owner_messages *place = calloc(1, sizeof *place);
+    struct owner_messages *sender = calloc(1, sizeof *sender);
     char *name = strdup(owner);
-    if (!place || !name || !lookup_reserve(&o->places, &mem_system) ||
-        !array_room(NULL, &o->place, o->n_places, &o->places_room, sizeof *o->place)) {
-        free(place);
+    if (!sender || !name || !lookup_reserve(&o->by_name, &mem_system) ||
+        !array_room(NULL, &o->sender, o->n_senders, &o->senders_room, sizeof *o->sender)) {
+        free(sender);
         free(name);
         carrier_fail(&o->carrier, "out of memory");
         return NULL;
     }
-    place->owner = name;
-    lookup_add(&o->places, &place->entry, hash);
-    return o->place[o->n_places++] = place;
+    sender->owner = name;
+    lookup_add(&o->by_name, &sender->entry, hash);
+    return o->sender[o->n_senders++] = sender;
 }
 
 void objects_free(struct objects *o)
 {
-    for (size_t i = 0; i < o->n_places; i++) {
-        free(o->place[i]->owner);
-        free(o->place[i]);
+    for (size_t i = 0; i < o->n_senders; i++) {
+        free(o->sender[i]->owner);
+        free(o->sender[i]);
     }
-    free(o->place);
-    lookup_free(&o->places, &mem_system);
+    free(o->sender);
+    lookup_free(&o->by_name, &mem_system);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -82,17 +82,17 @@ static bool look_for_owners(struct objects *o)
     enum object_result r = o->get(o, "owners", OWNERS_MOST, &o->owners, &list);
     if (r == OBJECT_FAILED || r == OBJECT_SAME)
         return r == OBJECT_SAME;
-    for (size_t i = 0; i < o->n_places; i++)
-        o->place[i]->listed = false;
+    for (size_t i = 0; i < o->n_senders; i++)
+        o->sender[i]->listed = false;
     bool good = true;
     for (size_t at = 0; r == OBJECT_READ && good && at < list.len;) {
         const uint8_t *end = memchr(list.data + at, '\n', list.len - at);
         size_t len = (end ? (size_t)(end - list.data) : list.len) - at;
         if (end && carrier_unquote((const char *)list.data + at, len, owner, sizeof owner)) {
-            struct owner_messages *place = place_of(o, owner);
-            good = place != NULL;
-            if (place)
-                place->listed = true;
+            struct owner_messages *sender = sender_of(o, owner);
+            good = sender != NULL;
+            if (sender)
+                sender->listed = true;
         }
         at += len + 1;
     }
@@ -103,14 +103,14 @@ static bool look_for_owners(struct objects *o)
     return good;
 }
 
-static bool look_at_index(struct objects *o, struct owner_messages *place)
+static bool look_at_index(struct objects *o, struct owner_messages *sender)
 {
     struct object file;
     char path[1024], text[INDEX_MOST + 1];
     unsigned long long epoch, first = 0, last = 0;
-    object_path(place->owner, "index", path);
-    enum object_result r = o->get(o, path, INDEX_MOST, &place->index, &file);
-    place->looked |= r != OBJECT_FAILED;
+    object_path(sender->owner, "index", path);
+    enum object_result r = o->get(o, path, INDEX_MOST, &sender->index, &file);
+    sender->looked |= r != OBJECT_FAILED;
     if (r != OBJECT_READ)
         return r != OBJECT_FAILED;
     memcpy(text, file.data, file.len);
@@ -118,9 +118,9 @@ static bool look_at_index(struct objects *o, struct owner_messages *place)
     free(file.data);
     if (sscanf(text, "tamis objects 1\nepoch %llu\nmessages %llu %llu\n", &epoch, &first, &last) ==
         3) {
-        place->first = first;
-        place->last = last;
-        place->forgotten = strstr(text, "\nforgotten\n") != NULL;
+        sender->first = first;
+        sender->last = last;
+        sender->forgotten = strstr(text, "\nforgotten\n") != NULL;
     }
     return true;
 }
@@ -132,37 +132,37 @@ struct object_taking {
     bool left; /* messages for the next check */
 };
 
-static bool take_messages(struct objects *o, struct owner_messages *place, struct object_taking *t)
+static bool take_messages(struct objects *o, struct owner_messages *sender, struct object_taking *t)
 {
-    bool anew = place->last < place->seen; /* numbers start again: the folder was emptied */
+    bool anew = sender->last < sender->seen; /* numbers start again: the folder was emptied */
     if (anew)
-        place->seen = place->known = 0;
-    if (place->first > place->seen + 1)
-        place->seen = place->first - 1; /* the follower notices the gap */
-    for (int i = 0; i < TAKE_MOST && place->seen < place->last; i++) {
+        sender->seen = sender->known = 0;
+    if (sender->first > sender->seen + 1)
+        sender->seen = sender->first - 1; /* the follower notices the gap */
+    for (int i = 0; i < TAKE_MOST && sender->seen < sender->last; i++) {
         struct object file;
-        uint64_t number = place->seen + 1;
+        uint64_t number = sender->seen + 1;
         char path[1024], name[24];
         object_number(number, name);
-        object_path(place->owner, name, path);
+        object_path(sender->owner, name, path);
         enum object_result r = o->get(o, path, SIZE_MAX, NULL, &file);
         if (r == OBJECT_FAILED)
             return false;
-        if (r == OBJECT_NONE && ++place->misses < MISSES_MOST)
+        if (r == OBJECT_NONE && ++sender->misses < MISSES_MOST)
             return true; /* removed meanwhile, or not visible yet */
-        place->misses = 0;
-        place->seen = number;
+        sender->misses = 0;
+        sender->seen = number;
         if (r == OBJECT_NONE)
             continue;
         uint64_t since = anew ? AGE_UNKNOWN : carrier_since(o->carrier.reached, carrier_clock());
-        bool came = since != AGE_UNKNOWN && number > place->known;
-        place->known = number > place->known ? number : place->known;
-        carrier_deliver(t->take, t->context, place->owner, file.data, file.len,
+        bool came = since != AGE_UNKNOWN && number > sender->known;
+        sender->known = number > sender->known ? number : sender->known;
+        carrier_deliver(t->take, t->context, sender->owner, file.data, file.len,
                         came ? since : file.age);
         free(file.data);
         t->n++;
     }
-    t->left |= place->seen < place->last;
+    t->left |= sender->seen < sender->last;
     return true;
 }
 
@@ -170,9 +170,9 @@ static bool look(struct objects *o, struct object_taking *t)
 {
     if (!look_for_owners(o))
         return false;
-    for (size_t i = 0; i < o->n_places; i++)
-        if (o->place[i]->listed &&
-            (!look_at_index(o, o->place[i]) || !take_messages(o, o->place[i], t)))
+    for (size_t i = 0; i < o->n_senders; i++)
+        if (o->sender[i]->listed &&
+            (!look_at_index(o, o->sender[i]) || !take_messages(o, o->sender[i], t)))
             return false;
     return true;
 }
@@ -213,12 +213,12 @@ bool objects_owners(struct carrier *c, carrier_each each, void *context)
     struct objects *o = (struct objects *)c;
     if (!look_for_owners(o))
         return false;
-    for (size_t i = 0; i < o->n_places; i++) {
-        struct owner_messages *place = o->place[i];
-        if (place->listed && !place->looked && !look_at_index(o, place))
+    for (size_t i = 0; i < o->n_senders; i++) {
+        struct owner_messages *sender = o->sender[i];
+        if (sender->listed && !sender->looked && !look_at_index(o, sender))
             return false;
-        if (place->listed)
-            each(context, place->owner, place->forgotten);
+        if (sender->listed)
+            each(context, sender->owner, sender->forgotten);
     }
     return true;
 }
@@ -227,18 +227,18 @@ int objects_fetch(struct carrier *c, const char *owner, char position[CARRIER_PO
                   carrier_take take, void *context)
 {
     struct objects *o = (struct objects *)c;
-    struct owner_messages *place = place_of(o, owner);
+    struct owner_messages *sender = sender_of(o, owner);
     struct object file;
     char path[1024];
     (void)position; /* later messages are delivered again */
-    if (!place)
+    if (!sender)
         return -1;
     object_path(owner, "snapshot", path);
     enum object_result r = o->get(o, path, SIZE_MAX, NULL, &file);
     if (r != OBJECT_READ)
         return r == OBJECT_NONE ? 0 : -1;
     if (file.len >= 16) {
-        memcpy(&place->seen, file.data + 8, sizeof place->seen);
+        memcpy(&sender->seen, file.data + 8, sizeof sender->seen);
         o->next_look = 0;
     }
     for (size_t at = 16; at + 8 <= file.len;) {

@@ -41,9 +41,9 @@ struct objects {
     uint64_t next_look;
     bool failed; /* the last check */
     struct object_mark owners;
-    struct lookup places;
-    struct owner_messages **place;
-    size_t n_places, places_room;
+    struct lookup by_name;
+    struct owner_messages **sender;
+    size_t n_senders, senders_room;
 };
 
 /* ---- for carriers of objects ---- */
