@@ -241,6 +241,7 @@ void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long c
         return;
     }
     if (cursor == 0 && !foreign_head_bytes(v->foreign, &head)) {
+        buffer_free(&head);
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
         return;
     }

@@ -97,7 +97,7 @@ static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
         f->t.newest_epoch = e->m.epoch;
         f->t.newest = e->m.version;
     }
-    if (!other && heard < f->t.heard)
+    if (!other && heard < f->t.heard && e->m.type != TAMIS_FAREWELL) /* the last of its run */
         return;
     f->t.heard = heard;
     f->t.last = *e;

@@ -133,8 +133,8 @@ struct stack {
 struct terms {
     tamis_allocator allocator; /* the first member, because lines point to it */
     struct family family;
-    struct settings opt; /* without the memory limit */
-    uint32_t holders;    /* 0: owned by one set */
+    struct settings opt;      /* without the memory limit */
+    _Atomic uint32_t holders; /* changed under the lock of the process; 0: owned by one set */
 };
 
 /* In the order in which small sets use them: a set of lines alone has only 128 bytes, and `quick` is truncated
