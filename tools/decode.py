@@ -367,7 +367,7 @@ def check_record(r, layout, hash_id, counted, at):
 
 class Part:
     """A part of the lines of a smooth filter: its record and its four pieces."""
-    SLOTS = {12: 41, 16: 31, 20: 24, 24: 20}
+    SLOTS = {12: 41, 16: 31, 18: 27, 20: 24, 24: 20}
 
     def __init__(self, record, at):
         r, self.record, self.at = record, record, at
@@ -412,6 +412,9 @@ class Part:
         elif s == 16:
             lows, high, raw, shift = struct.unpack_from("<31H", data, 2), [0] * 31, \
                 struct.unpack_from("<H", data)[0], 16
+        elif s == 18:
+            lows, high = struct.unpack_from("<27H", data), [data[54 + i % 7] >> i // 7 * 2 & 3 for i in range(27)]
+            raw, shift = struct.unpack_from("<I", data, 60)[0] >> 8, 16
         elif s == 20:
             lows, high = struct.unpack_from("<24H", data), \
                 [data[48 + i] & 15 if i < 12 else data[36 + i] >> 4 for i in range(24)]
@@ -419,7 +422,7 @@ class Part:
         else:
             lows, high, raw, shift = struct.unpack_from("<20H", data), data[40:60], \
                 struct.unpack_from("<I", data, 60)[0], 16
-        top = 0 if s == 16 else 1 << (15 if s == 12 else 31)
+        top = 0 if s == 16 else 1 << {12: 15, 18: 23}.get(s, 31)
         slots = [low | part << shift for low, part in zip(lows, high)]
         used = slots.index(0) if 0 in slots else len(slots)
         bound = (raw & ~top) ^ (1 << s) - 1

@@ -296,9 +296,25 @@ static tamis_error put_entry(void *lines, uint64_t place, unsigned known, uint64
     return put(lines, place, known, copies, false);
 }
 
+/* The entries of the smaller set go into the larger one: lines that are still small would cut off bits of what
+   comes first. */
 tamis_error lines_unite(struct lines *l, const struct lines *from)
 {
-    return lines_each(from, put_entry, l);
+    struct lines made, old = *l;
+    if (from->keys <= l->keys)
+        return lines_each(from, put_entry, l);
+    tamis_error e = lines_clone(&made, from, l->allocator);
+    if (e != TAMIS_OK)
+        return e;
+    made.fpp = l->fpp;
+    made.width = l->width;
+    made.limit = l->limit;
+    made.removed = l->removed;
+    e = l->limit && made.bytes > l->limit ? TAMIS_ESPACE : lines_each(l, put_entry, &made);
+    if (e == TAMIS_OK)
+        *l = made;
+    lines_free(e == TAMIS_OK ? &old : &made);
+    return e;
 }
 
 /* ---- removal --------------------------------------------------------------------------------- */

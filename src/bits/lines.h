@@ -41,6 +41,7 @@
 #include "base/arena.h"
 #include "base/base.h"
 #include "base/mem.h"
+#include "line.h"
 #include "os/readers.h"
 #include "page_sums.h"
 
@@ -48,7 +49,6 @@
 #define DEPTH_STEP 4 /* a part is split into 2^4 */
 #define DEPTH_LAST 8 /* and this happens at most twice */
 #define SHELF_LEN  (1u << DEPTH_LAST)
-#define WIDTH_LAST 24
 
 /* The entries for which their line had no room: see lines_stash.h. */
 struct stash {
@@ -165,6 +165,7 @@ ALWAYS_INLINE struct held_parts *lines_moment(const struct lines *l)
 /* The lowest rate that lines support. */
 #define LINES_RATE_MIN 1e-4
 
+/* Of zeros, which readers may look at meanwhile. */
 tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp);
 /* The slot width that large parts start with. */
 unsigned lines_width(double fpp);
@@ -191,7 +192,7 @@ tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t 
 /* Removes one matching entry for each key; taken[i] = there was one, otherwise the key is not a member. Needs
    exclusive access. If there is no memory, the lines stay larger than necessary. */
 void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken);
-/* Adds every entry of `from`, with the bits known there. After ENOMEM some have been added. */
+/* Adds every entry of `from`, with the bits known there. After an error some may have been added. */
 tamis_error lines_unite(struct lines *l, const struct lines *from);
 /* Do both have the same entries, however they are arranged? */
 bool lines_equal(const struct lines *x, const struct lines *y);

@@ -281,15 +281,19 @@ static uint64_t bytes_of(const struct lines *l)
 
 unsigned lines_width(double fpp)
 {
+    static const double least[] = {0.1, 0.01, 0.0025, 0.001};
     unsigned width = 12;
-    for (double least = 0.1; width < WIDTH_LAST && fpp < least * 0.999; least /= 10)
-        width += 4;
+    for (unsigned i = 0; i < sizeof least / sizeof *least && fpp < least[i] * 0.999; i++)
+        width = width_after(width);
     return width;
 }
 
 tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp)
 {
-    *l = (struct lines){.allocator = a, .fpp = fpp, .width = (uint8_t)lines_width(fpp)};
+    if (l->allocator != a) /* readers go by it */
+        l->allocator = a;
+    l->fpp = fpp;
+    l->width = (uint8_t)lines_width(fpp);
     lines_clear(l);
     return atomic_load(&l->root) ? TAMIS_OK : TAMIS_ENOMEM;
 }

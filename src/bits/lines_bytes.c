@@ -66,8 +66,7 @@ const char *part_facts_wrong(const struct part_facts *p)
 {
     if (p->lines == 0 || p->lines >= STASH_LINES || lines_fit(p->lines) != p->lines)
         return "an impossible number of lines";
-    if (p->width % 4 || p->width < 12 || p->width > WIDTH_LAST || p->depth % DEPTH_STEP ||
-        p->depth > DEPTH_LAST)
+    if (!width_valid(p->width) || p->depth % DEPTH_STEP || p->depth > DEPTH_LAST)
         return "an impossible width or depth";
     if ((uint64_t)p->stashed * 5 > (uint64_t)p->stash * 4 || (p->stash && !p->stashed))
         return "a stash that is too full, or empty";

@@ -235,9 +235,9 @@ static tamis_error pour(struct visit *v, const struct target *t)
     bool quick =
         lines_kernel()->pour && v->body->width == 16 && to->width == 16 && (more == 0 || more == 1);
     unsigned width = v->body->width;
-    bool small = width == 20 && to->width == 20; /* rate 1 % */
+    bool small = width == 18 && to->width == 18; /* rate 1 % */
     tamis_error e = quick   ? lines_kernel()->pour(&p)
-                    : small ? pour_lines(&p, 20, 20)
+                    : small ? pour_lines(&p, 18, 18)
                             : pour_lines(&p, width, to->width);
     p.fewer = true; /* entries of the stash may be copies of those in lines */
     if (e == TAMIS_OK)
@@ -273,8 +273,8 @@ struct size {
     unsigned width;
 };
 
-/* The only part of a set that is not split has slots four bits wider, so that its entries add little to the rate of a
-   large set, to which each later doubling adds 0.08 percentage points at 1 %. It grows in small steps, each of which
+/* The only part of a set that is not split has slots of the next width, so that its entries add little to the rate of
+   a large set, to which each later doubling adds 0.08 percentage points at 1 %. It grows in small steps, each of which
    costs little. */
 #define SMALL 45056
 
@@ -308,9 +308,10 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
     uint64_t used = content.used;
     bool small = depth == 0;
     bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
-    struct size size = {0, small && !stays && l->width < WIDTH_LAST ? l->width + 4u : l->width};
+    bool wider = small && !stays && l->width < WIDTH_LAST;
+    struct size size = {0, wider ? width_after(l->width) : l->width};
     uint64_t step = small ? used / (used < 4096 ? 24 : 12) : used / 16 * 3;
-    for (;; size.width += 4) {
+    for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);
         size.lines = lines_fit(used / load + step * phase / 256 / load + 1);
         if (size.lines * load <= used) /* rounded down to the old size */
@@ -323,7 +324,8 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
         double after = content.rate + come / (double)(UINT64_C(1) << bits);
         if (size.width == WIDTH_LAST)
             return size;
-        double left = 4.0 * line_load(size.width + 4) / (double)(UINT64_C(8) << size.width);
+        unsigned next = width_after(size.width);
+        double left = 4.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }

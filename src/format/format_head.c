@@ -532,10 +532,9 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
     if (!wrong && head->line_parts) {
         c = cursor_read(head->lines, LINES_LEN);
         lines_fields(&c, head);
-        bool width = head->line_width >= 12 && head->line_width <= WIDTH_LAST;
         wrong = c.wrong                                           ? c.wrong
                 : !(head->line_fpp > 0) || !(head->line_fpp <= 1) ? "the rate of the lines"
-                : !width || head->line_width % 4                  ? "the width of the lines"
+                : !width_valid(head->line_width)                  ? "the width of the lines"
                                                                   : NULL;
     }
     if (wrong)
