@@ -18,8 +18,9 @@
  * size the part grows to. The sum of these shares over the distinct entries is the false-positive rate of the part,
  * exactly; before it would exceed the stated rate, the part is rebuilt with wider slots.
  *
- * Every add stores an entry, also of a key that is present. A removal deletes one matching entry, the one with the
- * most known bits; the entries left are prefixes of the keys that remain, so no member is ever denied.
+ * Every add stores an entry, even for a key that is found, unless the caller asks for `once`. A removal deletes one
+ * matching entry, the one with the most known bits; those left are prefixes of the keys that remain, so no member is
+ * ever denied.
  *
  *     struct lines --> body of the only part:  header | line 0 | line 1 | ... | line M-1
  *                      or a shelf of 256       stash: the entries for which their line had no room
