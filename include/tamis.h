@@ -77,9 +77,8 @@ typedef enum tamis_error {
 TAMIS_API const char *tamis_error_text(tamis_error error);
 TAMIS_API const char *tamis_error_name(tamis_error error);
 
-/* Why a call failed and where. Functions that take a reason fill it when they fail; NULL is
-   allowed. The text is one line, in which control characters from file or attribute names appear
-   as '?'. */
+/* Why a call failed and where. Functions that take a reason fill it when they fail; NULL is allowed. The
+   text is one line, in which control characters from file or attribute names appear as '?'. */
 typedef struct tamis_reason {
     uint64_t offset;  /* byte offset in the input, 0 if none applies */
     int system_error; /* errno, or 0 */
@@ -104,8 +103,7 @@ typedef struct tamis_allocator {
 
 /* ---- Keys ------------------------------------------------------------------------------------ */
 
-/* A key is a string of bytes of any length. It is hashed once, to 128 bits; everything else
-   works on this digest. */
+/* A key is a string of bytes of any length. It is hashed once, to 128 bits; everything else works on this digest. */
 typedef struct tamis_digest {
     uint64_t a; /* picks the block or the first probe */
     uint64_t b; /* picks the bits in the block or the steps between probes */
@@ -305,9 +303,8 @@ TAMIS_API tamis_error tamis_filter_merge(tamis_filter *filter, const tamis_filte
    same shape and family. */
 TAMIS_API tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a,
                                              const tamis_filter *b, tamis_reason *reason);
-/* Halves every vector. ERATE if it is more than half full (unless RESTATE). ESHAPE if a vector
-   cannot be halved: the number of blocks must be even, the bits of a spread vector a multiple of
-   16. */
+/* Halves every vector. ERATE if it is more than half full (unless RESTATE). ESHAPE if a vector cannot be
+   halved: the number of blocks must be even, the bits of a spread vector a multiple of 16. */
 TAMIS_API tamis_error tamis_filter_fold(tamis_filter *filter, unsigned flags, tamis_reason *reason);
 /* True for equal family, shape, bits, counters and pending removals. */
 TAMIS_API bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b);
@@ -347,26 +344,23 @@ TAMIS_API tamis_error tamis_filter_decode(tamis_filter **out, const void *data, 
                                           const tamis_open_options *options, tamis_reason *reason);
 
 /* Writes a temporary file, syncs it and renames it, so that at any moment either the old file or
-   the new one is complete. ESYNC: the new file is in place, but the folder could not be synced,
-   so a power failure may bring the old one back. After any other error nothing has changed. A
-   process killed in the last step leaves a file .tamis-* behind, which the next save of the same
-   file removes. A new file with the key is readable by its owner only. A file that replaces
-   another keeps that file's owner and permissions, except that access to the key is never
-   widened. */
+   the new one is complete. ESYNC: the new file is in place, but the folder could not be synced, so
+   a power failure may bring the old one back. After any other error nothing has changed. A process
+   killed in the last step leaves a file .tamis-* behind, which the next save of the same file
+   removes. A new file with the key is readable by its owner only. A file that replaces another
+   keeps that file's owner and permissions, except that access to the key is never widened. */
 TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *path,
                                         unsigned save_flags, tamis_reason *reason);
-/* Maps the file read-only, which takes the same time for any size. The header and all sizes are always
-   checked, payloads up to 64 MiB too (larger ones with `verify`). Counters stay in the file: an opened
-   deletable filter can be queried and saved again, but not merged into another, and a clone of it has
-   only bits.
-
-   The mapping reflects the file. When a file is replaced by renaming, as every save here does, the
-   mapping keeps the old contents. If someone writes into the file instead, the answers change, but
-   nothing worse happens: no byte of it is used as an address unchecked. If someone truncates it, access
-   to the missing part raises SIGBUS, which ends a program that does not catch it. Where this may happen
-   (files that untrusted parties can write to, network file systems), set `read`: the whole file is then
-   read before the call returns. The same holds for records and catalogs. The functions called load
-   always read. */
+/* Maps the file read-only, which takes the same time for any size. The header and all sizes are
+   always checked, payloads up to 64 MiB too (larger ones with `verify`). Counters stay in the file:
+   an opened deletable filter can be queried and saved again, but not merged into another, and a
+   clone of it has only bits.  The mapping reflects the file. When a file is replaced by renaming,
+   as every save here does, the mapping keeps the old contents. If someone writes into the file
+   instead, the answers change, but nothing worse happens: no byte of it is used as an address
+   unchecked. If someone truncates it, access to the missing part raises SIGBUS, which ends a
+   program that does not catch it. Where this may happen (files that untrusted parties can write to,
+   network file systems), set `read`: the whole file is then read before the call returns. The same
+   holds for records and catalogs. The functions called load always read. */
 TAMIS_API tamis_error tamis_filter_open(tamis_filter **out, const char *path,
                                         const tamis_open_options *options, tamis_reason *reason);
 /* Reads the file into memory and checks every byte; the filter may be changed and saved again. */

@@ -84,10 +84,9 @@ struct merging {
     unsigned flags;
 };
 
-/* Work is measured in bytes of plain filters that are merged, about 0.6 ms per MB
-   (tests/redis/test_time.py, bench_algebra). Columns of a matrix are moved, which takes up to
-   three times as long; a fold makes a copy first. Testing whether a pair of vectors fits into
-   one takes about 10 ns. */
+/* Work is measured in bytes of plain filters that are merged, about 0.6 ms per MB (tests/redis/test_time.py,
+   bench_algebra). Columns of a matrix are moved, which takes up to three times as long; a fold makes a copy
+   first. Testing whether a pair of vectors fits into one takes about 10 ns. */
 enum { COLUMNS = 3, FOLDING = 2, PAIR = 16 };
 
 static uint64_t merge_work(const struct value *v)

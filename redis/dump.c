@@ -148,8 +148,7 @@ static struct dump *dump_numbered(uint64_t number)
     return NULL;
 }
 
-/* A free entry for a dump that holds that many bytes; if necessary, drops those that were idle longest.
-   */
+/* A free entry for a dump that holds that many bytes; if necessary, drops those that were idle longest. */
 static struct dump *dump_place(size_t room)
 {
     for (;;) {

@@ -36,8 +36,7 @@ void foreign_free(struct foreign *f);
 struct foreign *foreign_copy(const struct foreign *f); /* NULL if there is no memory */
 void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory), void *context);
 
-/* Loads a filter from a file, with parts of up to `most` bytes together; NULL and why. `top`: a tamis set
-   follows. */
+/* Loads a filter from a file, with parts of up to `most` bytes together; NULL and why. `top`: a tamis set follows. */
 struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, bool *top,
                              const char **why);
 void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top);

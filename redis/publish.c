@@ -216,8 +216,7 @@ static tamis_error make_origin(RedisModuleCtx *ctx, struct publication *p, tamis
 }
 
 /* Before anything is published. If there is no memory it is tried later, and nothing is lost. A
-   publication that is impossible, as forged bytes may state it, is removed, here and on
-   replicas. */
+   publication that is impossible, as forged bytes may state it, is removed, here and on replicas. */
 static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name)
 {
     struct publication *p = v->publication;

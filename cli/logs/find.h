@@ -51,8 +51,7 @@ struct places {
 /* The inputs that cannot be searched, as they were seen. */
 void sight_missed(const struct sight *sight, const struct inputs *inputs, const char *base,
                   struct missed *missed);
-/* Finds the parts of the segments whose bits are set (`segments` words), and what has changed since
-   indexing. */
+/* Finds the parts of the segments whose bits are set (`segments` words), and what has changed since indexing. */
 bool places_find(struct places *places, const struct inputs *inputs, const struct sight *sight,
                  const tamis_catalog *catalog, const uint64_t *segments);
 

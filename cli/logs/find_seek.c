@@ -114,8 +114,7 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
     }
 }
 
-/* Everything is parsed if a line may not be a whole record, or may contain the needle in another form.
-   */
+/* Everything is parsed if a line may not be a whole record, or may contain the needle in another form. */
 static bool lines_alone(const struct dialect *dialect, const struct input_text *text,
                         const struct span *needle)
 {

@@ -22,8 +22,7 @@
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-/* What follows `name` in a line of the header that starts with it; NULL: no line does. The last one
-   counts. */
+/* What follows `name` in a line of the header that starts with it; NULL: no line does. The last one counts. */
 static const uint8_t *directive(const uint8_t *header, size_t len, const char *name, size_t *out)
 {
     const uint8_t *found = NULL, *end = header + len;

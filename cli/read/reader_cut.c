@@ -8,8 +8,7 @@
 #include <immintrin.h>
 #endif
 
-/* Finds the record ends in [cut->at, to), outside quotes; returns whether one is at or after
-   `target`. */
+/* Finds the record ends in [cut->at, to), outside quotes; returns whether one is at or after `target`. */
 static bool pass_lines(struct cut *cut, const uint8_t *data, size_t to, size_t target)
 {
     size_t from = cut->at;
@@ -116,8 +115,7 @@ AVX2 ALWAYS_INLINE uint64_t mask_wide(__m256i a, __m256i b, uint8_t byte)
     return low | (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(b, all)) << 32;
 }
 
-/* Reduces the instructions for cutting a table with quotes to 0.8 times, which is most of a search in
-   one. */
+/* Reduces the instructions for cutting a table with quotes to 0.8 times, which is most of a search in one. */
 AVX2 static void masks_avx2(struct block_masks *m, const uint8_t *p, uint8_t delimiter)
 {
     __m256i a = _mm256_loadu_si256((const __m256i *)p);
@@ -134,8 +132,7 @@ ALWAYS_INLINE uint64_t parity_of(uint64_t x)
     return x;
 }
 
-/* `lines` are the record ends in the 64 bytes at cut->at; returns whether one is at or after
-   `target`. */
+/* `lines` are the record ends in the 64 bytes at cut->at; returns whether one is at or after `target`. */
 ALWAYS_INLINE bool pass_ends(struct cut *cut, uint64_t lines, size_t target)
 {
     size_t at = cut->at, before = target > at ? target - at - 1 : 0;

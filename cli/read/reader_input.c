@@ -168,8 +168,7 @@ static bool head_more(struct input_private *own, struct head *head)
     return true;
 }
 
-/* Reads enough to detect the format: the first line that is not blank, and `least` bytes; or
-   SNIFF_LEN. */
+/* Reads enough to detect the format: the first line that is not blank, and `least` bytes; or SNIFF_LEN. */
 static bool head_line(struct input_private *own, struct head *head, size_t least)
 {
     size_t from = 0; /* blanks, or already searched */
@@ -193,8 +192,7 @@ static bool blank(const uint8_t *data, size_t len)
     return true;
 }
 
-/* The header: the first record that is not empty. It starts at *from, which is then moved past it.
-   */
+/* The header: the first record that is not empty. It starts at *from, which is then moved past it. */
 static tamis_error head_header(struct input *input, struct head *head, size_t *from,
                                tamis_reason *reason)
 {
@@ -286,8 +284,7 @@ static tamis_error head_array(struct input *input, struct head *head, size_t *fr
     return error;
 }
 
-/* Determines what the text is from everything known about it, and completes the dialect unless it
-   is refused. */
+/* Determines what the text is from everything known about it, and completes the dialect unless it is refused. */
 static struct sniff settle_dialect(struct input *input, const uint8_t *text, size_t len, bool whole)
 {
     struct dialect *d = &input->dialect;
@@ -312,8 +309,7 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
     return sniff;
 }
 
-/* Reads the start of the text and detects what it is. *from: where it starts, after a byte order
-   mark. */
+/* Reads the start of the text and detects what it is. *from: where it starts, after a byte order mark. */
 static tamis_error sniff_head(struct input *input, struct head *head, size_t *from,
                               struct sniff *sniff, tamis_reason *reason)
 {

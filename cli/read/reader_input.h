@@ -49,8 +49,7 @@ tamis_error input_clock(struct input *input, tamis_reason *reason);
 bool input_time_of(struct input *input, const struct input_text *text, size_t len,
                    struct stamp *time);
 
-/* For the text after the last segment: does it contain headers, and which one is in force after it?
-   With the lock. */
+/* For the text after the last segment: does it contain headers, and which one is in force after it? With the lock. */
 tamis_error input_turn(struct input *input, struct input_text *text);
 
 /* reader_segment.c: goes to a segment of an earlier run. */

@@ -310,9 +310,8 @@ static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
     return p || fault.why;
 }
 
-/* The node of the element at p, which starts with c. *through: its parts are selected as those
-   of the array; those selected by its position have been taken then. If there is no memory,
-   fault->why is NULL. */
+/* The node of the element at p, which starts with c. *through: its parts are selected as those of the array;
+   those selected by its position have been taken then. If there is no memory, fault->why is NULL. */
 static uint32_t take_element(struct parser *ps, const uint8_t *p, const uint8_t *end,
                              struct json_level *top, uint8_t c, bool *through, struct fault *fault)
 {
@@ -339,8 +338,7 @@ ALWAYS_INLINE struct json_level level_of(const uint8_t *p, uint32_t node, uint32
                                .through = through};
 }
 
-/* A whole object or array at p, whose levels come above `base`. Returns the position after it;
-   NULL: an error. */
+/* A whole object or array at p, whose levels come above `base`. Returns the position after it; NULL: an error. */
 ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const uint8_t *end,
                                       struct json_level *const base, uint32_t node,
                                       struct fault *fault, scan_how vector, bool free)
@@ -486,8 +484,7 @@ ALWAYS_INLINE void end_record(struct parser *ps, const uint8_t *newline, struct 
     record->values = ps->value;
 }
 
-/* The object of the line at p, which ends at `newline` if it is free (the last line, without a
-   line end). */
+/* The object of the line at p, which ends at `newline` if it is free (the last line, without a line end). */
 ALWAYS_INLINE enum parsed take_line(struct parser *ps, const uint8_t *p, struct record *record,
                                     scan_how vector, bool free)
 {

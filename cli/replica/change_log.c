@@ -165,8 +165,7 @@ static tamis_error do_again(tamis_filter *f, const unsigned char *group, uint64_
                : tamis_filter_add_many(f, digests, front[1], NULL, &done);
 }
 
-/* Reads all groups, and applies them unless the filter is NULL; returns the kind of the last
-   one. */
+/* Reads all groups, and applies them unless the filter is NULL; returns the kind of the last one. */
 static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed, uint32_t *last)
 {
     unsigned char group[GROUP_LEN];

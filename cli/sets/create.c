@@ -14,8 +14,7 @@
 #include "new_filter.h"
 #include "set_file.h"
 
-/* Creates a random key for a family whose key file does not exist yet. The file appears whole or not at all.
-   */
+/* Creates a random key for a family whose key file does not exist yet. The file appears whole or not at all. */
 static bool family_begin(const char *path)
 {
     uint8_t key[TAMIS_KEY_LEN];

@@ -13,8 +13,7 @@
 void put_into(struct bytes *to);
 
 void put_bytes(const void *data, size_t len);
-/* Text that may be sent to a terminal unchanged: it has colours, and the rest is escaped
-   already. */
+/* Text that may be sent to a terminal unchanged: it has colours, and the rest is escaped already. */
 void put_raw(const void *data, size_t len);
 /* Untrusted bytes as a terminal shows them, wherever they go. */
 void put_shown(const void *data, size_t len);
@@ -25,8 +24,7 @@ void put_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes the buffer. False after an error. */
 bool put_flush(void);
 bool put_failed(void);
-/* Flushes at the end of the program; returns the exit status: `status`, or TROUBLE if output was
-   lost. */
+/* Flushes at the end of the program; returns the exit status: `status`, or TROUBLE if output was lost. */
 int put_end(int status);
 
 /* JSON on one line. `key` is NULL inside an array; NaN and infinity become null, bytes that are

@@ -141,8 +141,7 @@ typedef struct tamis_plan_limits {
     uint64_t dynamic_whole;
 } tamis_plan_limits;
 
-/* Sec. 4.3: number of items that filters sized for n0 items at rate beta hold until the rate
-   exceeds gamma. */
+/* Sec. 4.3: number of items that filters sized for n0 items at rate beta hold until the rate exceeds gamma. */
 TAMIS_API tamis_plan_limits tamis_plan_dynamic_limits(double k, double n0, double beta,
                                                       double gamma);
 
@@ -168,9 +167,8 @@ TAMIS_API tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, 
                                            double p, uint64_t n, tamis_plan_layer *out,
                                            size_t room);
 
-/* The stack of the course report: layer i has 2^i m bits, the same k and the same p. `round`
-   tells how the capacity N_i = -(2^i m/k) ln(1-p^{1/k}) is rounded: +1 up (as in its code), -1
-   down (keeps p). */
+/* The stack of the course report: layer i has 2^i m bits, the same k and the same p. `round` tells how
+   the capacity N_i = -(2^i m/k) ln(1-p^{1/k}) is rounded: +1 up (as in its code), -1 down (keeps p). */
 TAMIS_API double tamis_plan_report_capacity(double m, double k, double p, unsigned i);
 TAMIS_API tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, int round,
                                              tamis_plan_layer *out, size_t room);

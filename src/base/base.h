@@ -18,8 +18,7 @@
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* The instruction set that kernels may use; TAMIS_ISA=scalar|avx2|avx512 in the environment
-   limits it. */
+/* The instruction set that kernels may use; TAMIS_ISA=scalar|avx2|avx512 in the environment limits it. */
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
 enum isa cpu_isa(void);
 /* AVX-512 with VBMI2: lanes of 16 bits are compressed in one instruction. */

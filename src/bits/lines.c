@@ -60,8 +60,7 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     return TAMIS_OK;
 }
 
-/* Puts a slot into the stash and lowers the bound of its line. False if the stash cannot count so many copies.
-   */
+/* Puts a slot into the stash and lowers the bound of its line. False if the stash cannot count so many copies. */
 static bool to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copies)
 {
     uint8_t *at = body_line(b, line);

@@ -208,9 +208,8 @@ ALWAYS_INLINE TARGET uint32_t pour_into(struct open_line *open, const uint8_t *a
     return left;
 }
 
-/* The entries that begin in a line, with their first and last w in the new body, relative to the first of the
-   line so that they fit into 16 bits. Entries with more than ten unknown bits before or after the move are left
-   out. */
+/* The entries that begin in a line, with their first and last w in the new body, relative to the first of the line so
+   that they fit into 16 bits. Entries with more than ten unknown bits before or after the move are left out. */
 struct lanes16 {
     __m256i place, last, mark, fine, all;
 };

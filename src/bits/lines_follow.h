@@ -14,8 +14,7 @@ struct lines_follow {
     bool kept[SHELF_LEN];
 };
 
-/* Prepares the update of `copy`, which may be NULL, to the present state of `l`; `copy` does not
-   change yet. */
+/* Prepares the update of `copy`, which may be NULL, to the present state of `l`; `copy` does not change yet. */
 tamis_error lines_follow_begin(struct lines_follow *f, struct lines *copy, const struct lines *l,
                                const tamis_allocator *a); /* the copy keeps the pointer */
 /* Completes the update and returns the copy; `l` must not have changed since the begin. */

@@ -139,8 +139,7 @@ bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *co
     return rows_and(matrix, rows, columns, kernel_rows());
 }
 
-/* The number of rows that a query reads before a non-member is rejected: each row leaves half
-   the columns. */
+/* The number of rows that a query reads before a non-member is rejected: each row leaves half the columns. */
 static unsigned rows_expected(const struct matrix *matrix)
 {
     unsigned n = 3;

@@ -1,5 +1,4 @@
-/* Starts writers: creates a catalog, or updates one with everything it has. See
-   catalog_writer.h. */
+/* Starts writers: creates a catalog, or updates one with everything it has. See catalog_writer.h. */
 #include "catalog_writer.h"
 
 #include "base/err.h"
@@ -75,8 +74,7 @@ static uint32_t relation_now(const tamis_catalog_writer *w, uint32_t old)
     return old < attributes ? old : old + w->schema.attributes - attributes;
 }
 
-/* Copies what the old version knows about a segment; nothing is known about relations added by
-   the update. */
+/* Copies what the old version knows about a segment; nothing is known about relations added by the update. */
 static void take_facts(tamis_catalog_writer *w, uint64_t segment)
 {
     const tamis_schema *s = &w->schema, *old = &w->old->schema;

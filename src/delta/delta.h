@@ -97,9 +97,8 @@ struct vector_models {
 };
 
 void vector_models_reset(struct vector_models *models);
-/* From `base` (same shape; NULL: all zero) to `v`: their counters if `counted`, otherwise their
-   bits. Pages with equal checksums, and pages that are not `touched` (NULL: all are), are
-   skipped. */
+/* From `base` (same shape; NULL: all zero) to `v`: their counters if `counted`, otherwise their bits.
+   Pages with equal checksums, and pages that are not `touched` (NULL: all are), are skipped. */
 struct step {
     const struct vector *base, *v;
     bool counted;

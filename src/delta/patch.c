@@ -295,8 +295,7 @@ static void out_entry(struct diff *d, const struct pending *p)
         }
 }
 
-/* For every old entry, whether it stays unchanged; then the number of other entries, and the
-   entries. */
+/* For every old entry, whether it stays unchanged; then the number of other entries, and the entries. */
 static void out_pending(struct diff *d, const struct pending **before, uint64_t n_before,
                         const struct pending **after, uint64_t n_after)
 {

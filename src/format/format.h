@@ -92,8 +92,7 @@ bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *hea
 #define FAMILY_END 128 /* bytes that tell whether they contain a key */
 /* True for a structure that says so; nothing else is read. */
 bool family_has_key(const void *data, size_t len);
-/* How a file is replaced by one with or without a key (beside_open): access to a key is never
-   widened. */
+/* How a file is replaced by one with or without a key (beside_open): access to a key is never widened. */
 unsigned family_beside(const char *path, bool key_inside);
 /* Reads hash, key and check from the first FAMILY_END bytes of c->data. */
 tamis_error container_family(struct container *c, tamis_reason *reason);
@@ -148,8 +147,7 @@ uint64_t outline_header_len(const struct outline *o);
 uint64_t sums_len(uint64_t pages); /* of their checksums, up to a whole line */
 /* Counts the sections, their bytes and their pages. */
 void outline_count(struct outline *o, struct section_walk walk);
-/* Writes the header to zeroed bytes; that of a catalog has separate sections, from the start of
-   the whole. */
+/* Writes the header to zeroed bytes; that of a catalog has separate sections, from the start of the whole. */
 void outline_front(const struct outline *o, struct section_walk walk, uint8_t *header);
 void outline_header(const struct outline *o, const struct section *sections, uint8_t *header);
 
@@ -258,9 +256,8 @@ tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned
 tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_write write,
                              void *context);
 
-/* XXH3-128 of the header without the key and its checksum, and of the tops of each section
-   except the ones: XXH3 of every 512 checksums of its pages. The checksums of bits and counters
-   are kept from then on. */
+/* XXH3-128 of the header without the key and its checksum, and of the tops of each section except the ones:
+   XXH3 of every 512 checksums of its pages. The checksums of bits and counters are kept from then on. */
 tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]);
 
 enum read_flags {
@@ -304,8 +301,7 @@ const char *load_wrong(tamis_error e);
 /* The body of a set as it would be saved, and the head read from it again. */
 tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,
                      struct head *head, uint8_t **body);
-/* Before the first byte is written, `size` (may be NULL), with the same context, receives the
-   number of bytes. */
+/* Before the first byte is written, `size` (may be NULL), with the same context, receives the number of bytes. */
 typedef tamis_error (*size_fn)(void *context, uint64_t size);
 tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, tamis_write write,
                              void *context);

@@ -147,8 +147,7 @@ static bool key_rises(const struct entries *e)
     return e->i == 0 || key_order(&before, &now) < 0;
 }
 
-/* The next entry, with its candidates in `ids`, which has room for head->n: returns NULL, or
-   what is wrong. */
+/* The next entry, with its candidates in `ids`, which has room for head->n: returns NULL, or what is wrong. */
 static const char *entry_next(struct entries *e, uint32_t *ids)
 {
     const struct head *head = e->head;

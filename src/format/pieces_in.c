@@ -392,8 +392,7 @@ static void put_pairs(const struct pieces_in *in, uint32_t owner, struct writer 
     }
 }
 
-/* The sections that begin before `end`, up to it; `aside` holds those between vectors and
-   tables. */
+/* The sections that begin before `end`, up to it; `aside` holds those between vectors and tables. */
 static void put_sections(const struct pieces_in *in, struct writer *w, bool tables, uint64_t end)
 {
     static const uint8_t zeros[SECTION_ALIGN];

@@ -59,8 +59,7 @@ void counters_look(struct pieces_in *in)
         note_wrong(in, "the large counters are not in their table");
 }
 
-/* There must be as many as there are counters of 15, in ascending order, each at one of these: so
-   all of them. */
+/* There must be as many as there are counters of 15, in ascending order, each at one of these: so all of them. */
 void escapes_look(struct pieces_in *in)
 {
     struct vector *v = set_part(in->set, in->s.owner)->vector;
@@ -133,9 +132,8 @@ void ones_look(struct pieces_in *in)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* Hashes are evenly spread, which makes lookups short: on average a value is 2 slots from its
-   home. Values chosen by an attacker may all be in one run, and building a table of them would
-   take hours. */
+/* Hashes are evenly spread, which makes lookups short: on average a value is 2 slots from its home.
+   Values chosen by an attacker may all be in one run, and building a table of them would take hours. */
 #define FAR_MEAN  64
 #define FAR_SMALL 65536 /* in total, for tables so small that it does not matter */
 

@@ -24,9 +24,8 @@ void follower_tell(tamis_follower *f, tamis_filter *copy)
     atomic_store_explicit(&f->turn, turn + 2, memory_order_release);
 }
 
-/* For a reader inside (readers.h): the copy, or NULL, what is known about it, and how fresh it
-   is. A copy becomes current after its version was published, so that no other version is called
-   current. */
+/* For a reader inside (readers.h): the copy, or NULL, what is known about it, and how fresh it is. A copy
+   becomes current after its version was published, so that no other version is called current. */
 static const tamis_filter *told_of(const tamis_follower *f, struct told *t,
                                    tamis_freshness *freshness)
 {

@@ -166,8 +166,7 @@ struct tally {
     bool whole;              /* some changes of a published vector are unknown */
 };
 
-/* The keys that lines gained and lost since they were published. Lines count them, so nothing else
-   is read. */
+/* The keys that lines gained and lost since they were published. Lines count them, so nothing else is read. */
 static void tally_lines(const tamis_origin *o, struct tally *t)
 {
     const struct lines *now = set_lines(&o->f->set), *then = o->base.lines;

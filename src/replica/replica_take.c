@@ -24,8 +24,7 @@ static void dispose(struct retired *retired, const tamis_allocator *a)
     mem_free(a, old, 1, sizeof *old);
 }
 
-/* How much later it arrived than the fastest. Clocks may have any zero: the differences may
-   wrap. */
+/* How much later it arrived than the fastest. Clocks may have any zero: the differences may wrap. */
 static uint64_t lateness(const tamis_follower *f, struct delays *d, const tamis_message *m,
                          uint64_t now)
 {
@@ -233,8 +232,7 @@ static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uin
     return error;
 }
 
-/* Is the run of the origin that was heard of last still going on, whether or not the copy
-   belongs to it? */
+/* Is the run of the origin that was heard of last still going on, whether or not the copy belongs to it? */
 static bool origin_lives(const tamis_follower *f)
 {
     return f->clock(f->clock_context) < atomic_load(&f->expires) &&

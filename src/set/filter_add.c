@@ -23,8 +23,7 @@ static void vector_turn(struct vector *v, uint64_t position)
         turned[position >> 6] |= UINT64_C(1) << (position & 63);
 }
 
-/* Adds bit by bit: to columns, and to vectors whose changes are watched or which are being written.
-   */
+/* Adds bit by bit: to columns, and to vectors whose changes are watched or which are being written. */
 static void vector_add_bits(struct vector *v, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     uint64_t positions[K_MAX];
@@ -102,8 +101,7 @@ static struct layer *newest_of(const struct set *s)
     return layers->l[layers_count(layers) - 1];
 }
 
-/* Finds the digests that need not be added: all their bits are set in one vector (window: in the
-   newest). */
+/* Finds the digests that need not be added: all their bits are set in one vector (window: in the newest). */
 static void find_present(struct set *s, const tamis_digest *digests, size_t n, uint8_t *present,
                          uint64_t now)
 {
@@ -123,8 +121,7 @@ static void find_present(struct set *s, const tamis_digest *digests, size_t n, u
     }
 }
 
-/* Adds digests that no vector has to one with room, as many as it takes. The vector itself notices
-   repeated keys. */
+/* Adds digests that no vector has to one with room, as many as it takes. The vector itself notices repeated keys. */
 static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
                                size_t *done, uint64_t now)
 {

@@ -34,9 +34,8 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
     return plan_parts(s, plan);
 }
 
-/* If many records would still fit but some attribute has no room for their values, a layer like
-   the largest. In the last quarter, the bits of a deletable layer may make it full slightly
-   early. */
+/* If many records would still fit but some attribute has no room for their values, a layer like the
+   largest. In the last quarter, the bits of a deletable layer may make it full slightly early. */
 static tamis_error next_scalable(const struct set *s, struct layer_plan *plan)
 {
     const struct layers *layers = set_layers(s);
@@ -133,9 +132,8 @@ static uint64_t window_span(const struct set *s)
     return set_opt(s)->window / (set_opt(s)->vectors_max - 1);
 }
 
-/* The keys expected in a span at the pace of the last layer, plus a quarter; but not more than the whole
-   capacity until a layer has held that many, and at most 8 times the last layer, because a burst says
-   little. */
+/* The keys expected in a span at the pace of the last layer, plus a quarter; but not more than the whole capacity
+   until a layer has held that many, and at most 8 times the last layer, because a burst says little. */
 static uint64_t window_need(const struct set *s, const struct layers *layers, uint32_t n,
                             uint64_t now)
 {

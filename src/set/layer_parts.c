@@ -1,5 +1,4 @@
-/* The parts of a layer: their shapes, the memory they take, and the limits at which each counts
-   as full. */
+/* The parts of a layer: their shapes, the memory they take, and the limits at which each counts as full. */
 #include "set.h"
 #include "tamis/records.h"
 #include "plan/plan.h"
@@ -22,10 +21,9 @@ static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
     return shape_from_plan(opt->layout, size, &plan->shape[0]);
 }
 
-/* The number of values of an attribute to plan for: as given, or, once a layer has seen more, what
-   that layer was made for. An attribute that is full gets at least twice as much, and as much as
-   the records will bring at the rate at which it filled: new values become rarer, so this is
-   enough. */
+/* The number of values of an attribute to plan for: as given, or, once a layer has seen more, what that
+   layer was made for. An attribute that is full gets at least twice as much, and as much as the records
+   will bring at the rate at which it filled: new values become rarer, so this is enough. */
 static uint64_t next_values(const struct set *s, uint32_t attribute, uint64_t capacity)
 {
     const struct layers *layers = set_layers(s);

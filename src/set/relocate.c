@@ -1,6 +1,5 @@
-/* Moves the memory of a set: see any_set.h. Part 0 is the head and everything that exists once;
-   then layers and the parts of lines, one per part; then the candidates of pending removals,
-   several per part. */
+/* Moves the memory of a set: see any_set.h. Part 0 is the head and everything that exists once; then layers and
+   the parts of lines, one per part; then the candidates of pending removals, several per part. */
 #include "set.h"
 
 #define CANDIDATES 64 /* entries per part */

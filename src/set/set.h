@@ -291,8 +291,7 @@ void set_put_back(struct set *s, struct layer *layer);
 void set_drop(struct set *s, uint32_t i);
 /* Drops the oldest `old` layers while others read; false if there is no memory. */
 bool set_let_go(struct set *s, uint32_t old);
-/* Frees what was replaced: all of it if the caller has exclusive access, otherwise when no reader is inside.
-   */
+/* Frees what was replaced: all of it if the caller has exclusive access, otherwise when no reader is inside. */
 void set_reclaim(struct set *s, bool alone);
 /* After the layers changed: sets `quick` and `into`, and resets what else was known of the layers. */
 void set_quick(struct set *s);
@@ -452,8 +451,7 @@ tamis_error plan_parts(const struct set *s, struct layer_plan *plan);
 tamis_error plan_make(struct set *s, const struct layer_plan *plan, struct layer **out);
 /* The square root of m, rounded up: two standard deviations of the ones among m bits. */
 uint64_t growth_root(uint64_t m);
-/* Sets capacity and rate of a vector, and the ones at which it counts as full: for a vector alone, and in a
-   set. */
+/* Sets capacity and rate of a vector, and the ones at which it counts as full: for a vector alone, and in a set. */
 void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
 void set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp);
 

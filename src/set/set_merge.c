@@ -5,9 +5,8 @@
 
 /* ---- pairs of layers ------------------------------------------------------------------------- */
 
-/* Do the keys of two vectors fit into one? There are no more keys than copies. Otherwise both
-   the load, which drifts where keys cover one another, and the bits, which could all differ,
-   must allow it. */
+/* Do the keys of two vectors fit into one? There are no more keys than copies. Otherwise both the load,
+   which drifts where keys cover one another, and the bits, which could all differ, must allow it. */
 static bool fit_in_one(uint64_t counts, uint64_t loads, uint64_t ones, const struct vector *to)
 {
     if (!to->deletable)
