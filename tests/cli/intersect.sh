@@ -15,7 +15,7 @@ is three 0 100 "" 'tamis intersect -o three.tamis a.tamis b.tamis c.tamis && seq
 trouble refuses-existing 'the file exists: both.tamis: ' 'tamis intersect -o both.tamis a.tamis b.tamis'
 json json-is-plain 'tamis intersect -f -o both.tamis a.tamis b.tamis --json' 'not d["deletable"] and d["growth"] == "fixed"'
 tamis create s.tamis --like a.tamis --growth fixed --capacity 10
-trouble other-shape '.*shape: s.tamis: make them alike with create --like$' \
+trouble other-shape 'the vectors have different shapes: s.tamis: make them alike with create --like$' \
     'tamis intersect -o y.tamis a.tamis s.tamis'
 tamis create lone.tamis --growth fixed --capacity 2000 --fpp 1e-6
 trouble other-family '.*famil.*: lone.tamis: ' 'tamis intersect -o y.tamis a.tamis lone.tamis'
