@@ -286,7 +286,7 @@ static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, ui
         tamis_error e = pieces_out_read(d->out, v->set, from, d->bytes.data, room, &len);
         if (e != TAMIS_OK) {
             if (e == TAMIS_EARG)
-                rm.ReplyWithError(ctx, "ERR the cursor does not come from an earlier reply");
+                rm.ReplyWithError(ctx, "ERR the cursor is not from an earlier reply");
             else
                 reply_failure(ctx, NULL, e, NULL);
             return;
