@@ -5,19 +5,30 @@
 
 #define LINE ((size_t)64)
 
-/* The highest free extent of at least so many bytes; n if there is none. */
-static uint32_t extent_that_fits(const struct arena *a, size_t bytes)
-{
-    uint32_t i = a->n;
-    while (i > 0 && a->free[i - 1].bytes < bytes)
-        i--;
-    return i > 0 ? i - 1 : a->n;
-}
-
 /* The first extent after the address. */
 static uint32_t extent_behind(const struct arena *a, const char *at)
 {
     return SEARCH(i, a->n, a->free[i].at < at);
+}
+
+/* The free space at the end of the log. */
+static struct extent log_end(const struct arena *a)
+{
+    uint32_t i = a->low ? extent_behind(a, a->low) : a->n;
+    return i < a->n && a->free[i].at == a->low ? a->free[i] : (struct extent){a->low, 0};
+}
+
+/* Where a block goes: the end of the log, or the highest extent that fits; n if it needs more pages. */
+static uint32_t extent_for(const struct arena *a, size_t bytes)
+{
+    uint32_t i = a->n;
+    if (log_end(a).bytes >= bytes)
+        return extent_behind(a, a->low);
+    if (a->unused <= a->mapped / 4 + a->page)
+        return a->n;
+    while (i > 0 && a->free[i - 1].bytes < bytes)
+        i--;
+    return i > 0 ? i - 1 : a->n;
 }
 
 static void extent_drop(struct arena *a, uint32_t i)
@@ -67,23 +78,35 @@ static bool room_for_one(struct arena *a)
 size_t arena_needs(const struct arena *a, size_t bytes)
 {
     bytes = round_up(bytes, LINE);
-    return extent_that_fits(a, bytes) < a->n ? 0 : round_up(bytes, a->page);
+    return extent_for(a, bytes) < a->n ? 0 : round_up(bytes - log_end(a).bytes, a->page);
+}
+
+/* More pages for the log: below those that it has, if that place is free. */
+static bool log_extend(struct arena *a, size_t bytes)
+{
+    size_t more = arena_needs(a, bytes);
+    char *below = a->low ? a->low - more : NULL, *new = mem_pages_new(below, more, a->page);
+    if (new &&new != below && more < bytes) {
+        mem_pages_free(new, more);
+        more = round_up(bytes, a->page);
+        new = mem_pages_new(NULL, more, a->page);
+    }
+    if (!new)
+        return false;
+    a->mapped += more;
+    extent_add(a, new, more);
+    a->low = a->free[extent_behind(a, new + 1) - 1].at; /* free space may end where it begins */
+    return true;
 }
 
 void *arena_new(struct arena *a, size_t bytes)
 {
     if (bytes > SIZE_MAX / 4 || !room_for_one(a))
         return NULL;
-    size_t more = arena_needs(a, bytes);
     bytes = round_up(bytes, LINE);
-    if (more) {
-        char *new = mem_pages_new(more, a->page);
-        if (!new)
-            return NULL;
-        a->mapped += more;
-        extent_add(a, new, more);
-    }
-    uint32_t i = extent_that_fits(a, bytes);
+    if (extent_for(a, bytes) == a->n && !log_extend(a, bytes))
+        return NULL;
+    uint32_t i = extent_for(a, bytes);
     a->free[i].bytes -= bytes;
     char *at = a->free[i].at + a->free[i].bytes;
     if (a->free[i].bytes == 0)
@@ -106,6 +129,8 @@ static void unmap(struct arena *a, uint32_t i)
     a->mapped -= bytes;
     a->unused -= bytes;
     a->free[i].bytes = (size_t)(from - whole.at);
+    if (whole.at == a->low)
+        a->low = from > whole.at ? a->low : behind ? to : NULL;
     if (behind)
         extent_insert(a, i + 1, (struct extent){to, behind});
     if (a->free[i].bytes == 0)
@@ -116,7 +141,7 @@ void arena_free(struct arena *a, void *block, size_t bytes)
 {
     extent_add(a, block, round_up(bytes, LINE));
     a->blocks--;
-    for (uint32_t i = 0; i < a->n && a->unused > a->mapped / 32 + a->page; i++)
+    for (uint32_t i = a->n; i-- > 0 && a->unused > a->mapped / 32 + log_end(a).bytes;)
         if (a->n < a->room)
             unmap(a, i);
 }

@@ -144,23 +144,23 @@ void mem_undumped_free(void *memory, size_t size)
     munmap(memory, size);
 }
 
-static char *pages_map(size_t bytes, int more)
+static char *pages_map(char *near, size_t bytes, int more)
 {
-    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
+    char *at = mmap(near, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
     if (at == MAP_FAILED)
         at = NULL;
     return at;
 }
 
-void *mem_pages_new(size_t bytes, size_t align)
+void *mem_pages_new(char *at, size_t bytes, size_t align)
 {
     /* small pages are populated at once: touching each would be a fault */
-    char *start = pages_map(bytes, align < LARGE ? MAP_POPULATE : 0);
+    char *start = pages_map(at, bytes, align < LARGE ? MAP_POPULATE : 0);
     if (start && ((uintptr_t)start & (align - 1))) {
         /* not aligned: map more, and unmap both ends */
         munmap(start, bytes);
         size_t span = bytes + align;
-        char *raw = pages_map(span, 0);
+        char *raw = pages_map(NULL, span, 0);
         if (!raw)
             return NULL;
         start = (char *)round_up((uintptr_t)raw, align);
@@ -194,7 +194,7 @@ static bool block_take(const tamis_allocator *a, size_t bytes, struct block *out
     out->mapped = a->alloc == system_alloc && bytes > LARGE - LINE;
     out->size = block_size(bytes, out->mapped);
     if (out->mapped) {
-        out->base = out->data = mem_pages_new(out->size, LARGE);
+        out->base = out->data = mem_pages_new(NULL, out->size, LARGE);
         *zeros = true;
         return out->base != NULL;
     }

@@ -18,8 +18,9 @@ void mem_free_secret(const tamis_allocator *a, void *memory, size_t n, size_t si
 /* Zeroed pages that are left out of core dumps. */
 void *mem_undumped_new(size_t size);
 void mem_undumped_free(void *memory, size_t size);
-/* Zeroed pages of the system, at a multiple of `align`; huge pages from 2 MiB on. */
-void *mem_pages_new(size_t bytes, size_t align);
+/* Zeroed pages of the system, at a multiple of `align`; huge pages from 2 MiB on. At the address `at` if that place is
+   free; NULL: anywhere. */
+void *mem_pages_new(char *at, size_t bytes, size_t align);
 void mem_pages_free(void *pages, size_t bytes);
 /* Moves an array to one with room for `n` elements instead of `old`; on failure the old one stays. */
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);

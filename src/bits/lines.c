@@ -16,15 +16,15 @@ static void stash_dispose(struct retired *retired, const tamis_allocator *a)
    width; a large part approaches this in steps of sqrt 2. Each step copies all entries. */
 static uint64_t stash_room(const struct body *b, uint64_t before, uint64_t used)
 {
-    uint64_t last = (uint64_t)b->lines * 3 / 4;
+    uint64_t last = (uint64_t)b->lines * 9 / 16;
     if (b->depth == 0 && before < 64) /* a small set */
         return used * 21 / 16 + 3;
     for (unsigned step = 8; b->depth && step-- > 0;) {
         uint64_t room = (last >> step / 2) * (step % 2 ? 181 : 256) / 256;
-        if (room >= max_u64(128, used * 3 / 2 + 8))
+        if (room >= used * 5 / 4 + 8)
             return room;
     }
-    return used * 2 + 8;
+    return used * 3 / 2 + 8;
 }
 
 /* Makes room for `more` entries in the stash. Others may be reading the old one. An empty stash counts as none,

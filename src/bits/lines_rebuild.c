@@ -276,7 +276,7 @@ struct size {
 /* The only part of a set that is not split has slots of the next width, so that its entries add little to the rate of
    a large set, to which each later doubling adds 0.08 percentage points at 1 %. It grows in small steps, each of which
    costs little. */
-#define SMALL 45056
+#define SMALL 32768
 
 /* What a new part has to hold. */
 struct content {
@@ -347,13 +347,12 @@ static uint64_t split_at(unsigned depth)
 /* ---- plans ----------------------------------------------------------------------------------- */
 
 /* Bits per key of lines and stash. The size of a single part is known; of many, some have just grown by 3/16 and some
-   are about to. A stash has 1.5 to 2 cells per entry. */
+   are about to. A stash has 1.25 to 1.8 cells per entry. */
 static double plan_memory(struct size size, double keys, unsigned depth)
 {
     double load = depth ? line_load(size.width) * (1 - 3 / 38.0) : keys / (double)size.lines;
     double lines = keys / load, stashed = plan_excess(load, line_slots(size.width)) * lines;
-    double part =
-        (lines * LINE_BYTES + stashed * 1.75 * sizeof(uint64_t) + sizeof(struct body)) * 8;
+    double part = (lines * LINE_BYTES + stashed * 1.5 * sizeof(uint64_t) + sizeof(struct body)) * 8;
     return part / keys;
 }
 
