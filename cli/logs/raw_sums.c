@@ -122,14 +122,9 @@ void raw_sums_free(struct raw_sums *s)
 static void settle(struct raw_sums *s)
 {
     size_t at = (size_t)((s->at - 1) / RAW_CHUNK) * SUM_LEN;
-    if (at == s->room) {
-        uint8_t *fresh = realloc(s->sum, 2 * s->room);
-        s->failed |= !fresh;
-        if (!fresh)
-            return;
-        s->sum = fresh;
-        s->room *= 2;
-    }
+    s->failed |= !array_room(NULL, &s->sum, at + SUM_LEN - 1, &s->room, 1);
+    if (s->failed)
+        return;
     put_sum(s->sum + at, XXH3_64bits_digest(s->state));
     if (s->at <= s->known_size && memcmp(s->sum + at, s->known + at, SUM_LEN) != 0)
         s->failed = true;

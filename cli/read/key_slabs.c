@@ -163,15 +163,10 @@ static int run_alone(struct key_reader *r)
 
 static struct batch *next_batch(struct slab *s)
 {
-    if (s->n == s->batch_room) {
-        size_t room = s->batch_room ? 2 * s->batch_room : 16;
-        struct batch **more = realloc(s->batch, room * sizeof *more);
-        if (!more)
-            return NULL;
-        memset(more + s->batch_room, 0, (room - s->batch_room) * sizeof *more);
-        s->batch = more;
-        s->batch_room = room;
-    }
+    size_t had = s->batch_room;
+    if (!room_for(&s->batch, s->n, &s->batch_room, sizeof *s->batch))
+        return NULL;
+    memset(s->batch + had, 0, (s->batch_room - had) * sizeof *s->batch);
     if (!s->batch[s->n])
         s->batch[s->n] = malloc(sizeof(struct batch));
     return s->batch[s->n];

@@ -154,14 +154,9 @@ struct head {
 /* Reads more of the text; false: no memory. */
 static bool head_more(struct input_private *own, struct head *head)
 {
-    if (head->len == head->room) {
-        size_t room = head->room ? 2 * head->room : HEAD_STEP;
-        uint8_t *data = realloc(head->data, room);
-        if (!data)
-            return false;
-        head->data = data;
-        head->room = room;
-    }
+    if (head->len == head->room &&
+        !array_room(NULL, &head->data, head->room + HEAD_STEP - 1, &head->room, 1))
+        return false;
     size_t got = input_take(own, head->data + head->len, head->room - head->len);
     head->len += got;
     head->final |= got == 0;

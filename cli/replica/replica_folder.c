@@ -10,20 +10,17 @@
 #include <unistd.h>
 
 #include "sets/set_file.h"
+#include "ui/growing.h"
 
 static const char title[] = "tamis replicas 2\n";
 
 bool replicas_reserve(struct replicas *r, size_t owners)
 {
-    if (owners <= r->room)
-        return true;
-    size_t room = 2 * owners + 64;
-    struct replica *grown = realloc(r->replica, room * sizeof *grown);
-    if (!grown)
+    size_t had = r->room;
+    if (owners && !room_for(&r->replica, owners - 1, &r->room, sizeof *r->replica))
         return no_memory(r->folder);
-    memset(grown + r->room, 0, (room - r->room) * sizeof *grown);
-    r->replica = grown;
-    r->room = room;
+    if (r->room > had)
+        memset(r->replica + had, 0, (r->room - had) * sizeof *r->replica);
     return true;
 }
 

@@ -25,16 +25,9 @@ void owned_free(struct owned *own)
 
 bool bytes_put(struct bytes *b, const void *data, size_t len)
 {
-    if (b->failed || (b->most && len > b->most - b->len))
+    if (b->failed || (b->most && len > b->most - b->len) ||
+        (len > b->room - b->len && !room_for(&b->data, b->len + len - 1, &b->room, 1)))
         return !(b->failed = true);
-    if (len > b->room - b->len) {
-        size_t room = 2 * (b->len + len) + 256;
-        uint8_t *grown = realloc(b->data, room);
-        if (!grown)
-            return !(b->failed = true);
-        b->data = grown;
-        b->room = room;
-    }
     if (len)
         memcpy(b->data + b->len, data, len);
     b->len += len;

@@ -69,7 +69,7 @@ ALWAYS_INLINE uint64_t mul_fold(uint64_t x, uint64_t y)
     })
 
 /* Makes room for element n of an array (a pointer to its pointer), first of 16 elements, then of twice
-   as many; false if there is no memory. NULL: the array is freed with free(). */
+   as many, but always of n + 1; false if there is no memory. NULL: the array is freed with free(). */
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size);
 
 /* False if a * b overflows. */

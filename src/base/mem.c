@@ -78,7 +78,7 @@ bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, s
     void *now, *grown;
     if (n < *room)
         return true;
-    size_t more = *room ? 2 * *room : 16, bytes;
+    size_t more = max_u64(*room ? 2 * *room : 16, n + 1), bytes;
     memcpy(&now, array, sizeof now); /* it points to another type */
     if (a)
         grown = mem_grow(a, now, *room, more, size);

@@ -74,16 +74,9 @@ static size_t on_body(char *data, size_t one, size_t len, void *context)
     struct object *o = &h->object;
     size_t fits = h->most - o->len < len ? h->most - o->len : len;
     (void)one;
-    if (o->len + len > BODY_MOST)
+    if (o->len + len > BODY_MOST ||
+        (fits && !array_room(NULL, &o->data, o->len + fits - 1, &h->room, 1)))
         return 0;
-    if (o->len + fits > h->room) {
-        size_t room = 2 * (o->len + fits);
-        uint8_t *grown = realloc(o->data, room);
-        if (!grown)
-            return 0;
-        o->data = grown;
-        h->room = room;
-    }
     if (fits)
         memcpy(o->data + o->len, data, fits);
     o->len += fits;

@@ -81,16 +81,12 @@ static struct followed *owner_of(tamis_following *f, const char *name, uint32_t 
         f->out_of_memory = true;
         return NULL;
     }
-    if (*number >= f->n_owner) {
-        size_t room = 2 * (size_t)*number + 64;
-        struct followed *grown = realloc(f->owner, room * sizeof *grown);
-        f->out_of_memory |= !grown;
-        if (!grown)
-            return NULL;
-        memset(grown + f->n_owner, 0, (room - f->n_owner) * sizeof *grown);
-        f->owner = grown;
-        f->n_owner = room;
+    size_t had = f->n_owner;
+    if (!array_room(NULL, &f->owner, *number, &f->n_owner, sizeof *f->owner)) {
+        f->out_of_memory = true;
+        return NULL;
     }
+    memset(f->owner + had, 0, (f->n_owner - had) * sizeof *f->owner);
     if (!f->owner[*number].known)
         want(f, *number);
     f->owner[*number].known = true;

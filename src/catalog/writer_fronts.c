@@ -280,14 +280,9 @@ tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_
         size_t some = (size_t)min_u64(n - done, words_most(w) / 2);
         if (w->front_words + some > words_most(w))
             e = words_relieve(w, reason);
-        if (e == TAMIS_OK && f->n + some > f->room) {
-            size_t room = (size_t)max_u64(f->n + some, 2 * f->room);
-            uint64_t *words = mem_grow(&w->allocator, f->words, f->room, room, sizeof *words);
-            if (!words)
-                return no_memory(reason);
-            f->words = words;
-            f->room = room;
-        }
+        if (e == TAMIS_OK &&
+            !array_room(&w->allocator, &f->words, f->n + some - 1, &f->room, sizeof *f->words))
+            return no_memory(reason);
         for (size_t i = 0; i < some && e == TAMIS_OK; i++)
             f->words[f->n++] = digests[done + i].a;
         w->front_words += some;

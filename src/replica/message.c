@@ -21,16 +21,8 @@
 int sink_write(void *context, const void *data, size_t len)
 {
     struct sink *s = context;
-    if (len > s->room - s->len) {
-        size_t room = s->room + s->room / 2 > s->len + len ? s->room + s->room / 2 : s->len + len;
-        uint8_t *grown =
-            room < s->len ? NULL : mem_grow(s->a, s->data, s->room, room + 64, sizeof *grown);
-        s->failed |= !grown;
-        if (!grown)
-            return -1;
-        s->data = grown;
-        s->room = room + 64;
-    }
+    if (len > s->room - s->len && !array_room(s->a, &s->data, s->len + len - 1, &s->room, 1))
+        return s->failed = true, -1;
     memcpy(s->data + s->len, data, len);
     s->len += len;
     return 0;
