@@ -51,7 +51,7 @@ static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
 
 #define LOOK_FIRST ((size_t)4 << 10)
 
-void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
+static void parser_look_back(struct parser *ps, const uint8_t *from, const uint8_t *to)
 {
     const struct dialect *d = &ps->selection->dialect;
     const uint8_t *at = ps->at, *end = ps->end, *record = ps->record, *damage = ps->damage;

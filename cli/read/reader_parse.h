@@ -200,8 +200,7 @@ enum parsed parser_row(struct parser *parser, struct record *record);
 /* Is a line of a text with headers a header? Then it is in force. */
 bool parser_turn(struct parser *parser, const uint8_t *line, size_t len);
 
-/* reader_clock.c: sets the parser's time to that of the last record in [from, to). */
-void parser_look_back(struct parser *parser, const uint8_t *from, const uint8_t *to);
+/* ---- reader_clock.c ---- */
 /* Fills in what all formats have: the line, and the time of records that do not fit. */
 void parser_complete(struct parser *parser, struct record *record);
 

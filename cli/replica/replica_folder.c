@@ -24,7 +24,8 @@ bool replicas_reserve(struct replicas *r, size_t owners)
     return true;
 }
 
-struct replica *replicas_get(struct replicas *r, const char *name)
+/* Finds the owner or adds it, in doubt; NULL after complaining of memory. */
+static struct replica *replicas_get(struct replicas *r, const char *name)
 {
     uint32_t number;
     tamis_reason reason = {0};

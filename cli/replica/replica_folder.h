@@ -43,8 +43,6 @@ struct replicas {
 
 /* Room for so many owners; false after complaining. */
 bool replicas_reserve(struct replicas *r, size_t owners);
-/* Finds the owner or adds it, in doubt; NULL after complaining of memory. */
-struct replica *replicas_get(struct replicas *r, const char *name);
 /* Creates the directory and reads the status into it; with `fresh` the status may be missing. `key`: of the
    family, for copies saved without it, or NULL. `whole`: few keys will be queried. False after complaining. */
 bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fresh);

@@ -30,7 +30,7 @@ static bool number(const char *text, double *out, const char **rest)
     return end != text && errno == 0 && *out < 1e300; /* 1e-400 is not 0 */
 }
 
-bool parse_real(const char *text, double *out)
+static bool parse_real(const char *text, double *out)
 {
     const char *rest;
     if (!number(text, out, &rest))

@@ -67,7 +67,6 @@ struct words args_read_files(int argc, char **argv, const struct arg *args, size
 
 /* Parse one value; false if the text is not valid. */
 bool parse_count(const char *text, uint64_t *out);
-bool parse_real(const char *text, double *out);
 bool parse_rate(const char *text, double *out);
 bool parse_time(const char *text, uint64_t *nanoseconds); /* 90s, 30m, 24h, 7d, 250ms */
 /* The value of --threads: 0 stands for all processors. False after complaining of too many. */

@@ -21,8 +21,6 @@
 /* The instruction set that kernels may use; TAMIS_ISA=scalar|avx2|avx512 in the environment limits it. */
 enum isa { ISA_SCALAR, ISA_AVX2, ISA_AVX512 };
 enum isa cpu_isa(void);
-/* AVX-512 with VBMI2: lanes of 16 bits are compressed in one instruction. */
-bool cpu_compresses(void);
 
 /* Nanoseconds since 1970, for data that outlives processes and reboots; and nanoseconds of a clock
    that is never set and counts while the machine sleeps. */

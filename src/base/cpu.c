@@ -34,12 +34,3 @@ enum isa cpu_isa(void)
     }
     return (enum isa)(isa - 1);
 }
-
-bool cpu_compresses(void)
-{
-#if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY)
-    return cpu_isa() == ISA_AVX512 && __builtin_cpu_supports("avx512vbmi2");
-#else
-    return false;
-#endif
-}

@@ -60,7 +60,8 @@ struct arena *arena_of(struct lines *l)
     return !memory ? NULL : l->bytes < HUGE_FROM ? &memory->small : &memory->large;
 }
 
-void memory_free(struct lines *l)
+/* With no body in it. */
+static void memory_free(struct lines *l)
 {
     if (!l->memory)
         return;
@@ -167,7 +168,7 @@ void body_free(struct body *b, const tamis_allocator *a)
     body_let_go(b, a);
 }
 
-void body_clear(struct body *b, const tamis_allocator *a)
+static void body_clear(struct body *b, const tamis_allocator *a)
 {
     memset(body_line(b, 0), 0, (size_t)b->lines * LINE_BYTES);
     stash_free(atomic_exchange(&b->stash, NULL), a);
@@ -249,7 +250,7 @@ void shelf_retire(struct lines *l, struct shelf *shelf)
 }
 
 /* A shelf that is being filled may have empty positions. */
-void root_free(struct lines_root *root, const tamis_allocator *a)
+static void root_free(struct lines_root *root, const tamis_allocator *a)
 {
     if (!root)
         return;

@@ -198,18 +198,15 @@ void body_retire(struct lines *l, struct body *b);
 struct body *body_move(struct body *b, void *(*move)(void *context, void *memory), void *context);
 /* Includes its stash and lists, but not memory in an arena, which is counted there. */
 uint64_t body_bytes(const struct body *b);
-void body_clear(struct body *b, const tamis_allocator *a);
 /* A copy that belongs to the set `l`. */
 struct body *body_copy(struct lines *l, const struct body *b);
 /* Updates the bytes of the set with those of its arenas. */
 void memory_count(struct lines *l);
 struct lines_memory *memory_of(struct lines *l); /* NULL: no memory */
-void memory_free(struct lines *l);               /* no body may be left in its arenas */
 /* The bytes of a body with so many lines. */
 uint64_t body_needs(uint64_t lines);
 struct shelf *shelf_new(const tamis_allocator *a);
 void shelf_retire(struct lines *l, struct shelf *shelf);
-void root_free(struct lines_root *root, const tamis_allocator *a);
 
 /* ---- lines_rebuild.c ---- */
 /* The largest number of lines up to this one for which slots identify entries. */

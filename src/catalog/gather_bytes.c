@@ -15,7 +15,7 @@
 #define GATHERED_MAGIC UINT64_C(0x0131726468746167)
 #define NOT_KNOWN      UINT64_MAX
 
-void bounds_widen(tamis_range *bounds, const tamis_range *by)
+static void bounds_widen(tamis_range *bounds, const tamis_range *by)
 {
     if (tamis_order_compare(by->low, bounds->low) < 0)
         bounds->low = by->low;

@@ -110,13 +110,6 @@ uint32_t patch_part_at(struct patch_parts *parts, uint32_t position)
     return parts->i < parts->n && parts->position == position ? parts->i + 1 : 0;
 }
 
-uint32_t patch_family(const struct family *family)
-{
-    uint8_t check[TAMIS_KEY_LEN];
-    family_check(family, check);
-    return get_u32(check);
-}
-
 /* ---- the front ------------------------------------------------------------------------------- */
 
 tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t len,
@@ -374,7 +367,7 @@ static tamis_error write_diff(struct diff *d, struct patch_front *front, tamis_w
 {
     front->version = FORMAT_VERSION;
     front->kind = KIND_FILTER;
-    front->family = patch_family(set_family(d->newer));
+    front->family = family_tag(set_family(d->newer));
     d->n = layers_count(set_layers(d->newer));
     d->bases = mem_new(set_allocator(d->newer), d->n, sizeof *d->bases);
     tamis_error e = d->bases ? TAMIS_OK : TAMIS_ENOMEM;

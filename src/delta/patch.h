@@ -50,7 +50,6 @@ tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t le
 tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint64_t *len);
 /* Record i - 1 of a body; zeros for i = 0. */
 const uint8_t *patch_record(const uint8_t *body, uint32_t i);
-uint32_t patch_family(const struct family *family);
 /* The parts of lines in a body, in order. */
 struct patch_parts {
     const struct lines *lines;

@@ -325,7 +325,7 @@ tamis_error patch_apply(const struct set *s, const void *patch, size_t len, stru
     if (!(front.flags & PATCH_BITS) && s->read_only)
         return fail(reason, TAMIS_EREADONLY,
                     "the filter is read-only and the patch is not for bits only");
-    if (!family_standard(set_family(s)) || front.family != patch_family(set_family(s)))
+    if (!family_standard(set_family(s)) || front.family != family_tag(set_family(s)))
         return fail_at(reason, TAMIS_EFAMILY, 20, "the patch is for a filter of another family");
     struct apply *p = mem_new0(set_allocator(s), 1, sizeof *p);
     if (!p)

@@ -132,6 +132,13 @@ bool patch_is(const void *data, size_t len)
     return len >= sizeof patch_magic && memcmp(data, patch_magic, sizeof patch_magic) == 0;
 }
 
+/* True for a structure that says so; nothing else is read. */
+static bool family_has_key(const void *data, size_t len)
+{
+    return len >= FAMILY_END && memcmp(data, magic, sizeof magic) == 0 &&
+           get_u32((const uint8_t *)data + PREFIX_LEN + 4) == 1;
+}
+
 unsigned family_beside(const char *path, bool key_inside)
 {
     uint8_t front[FAMILY_END];
@@ -139,12 +146,6 @@ unsigned family_beside(const char *path, bool key_inside)
     bool had_key = family_has_key(front, len);
     explicit_bzero(front, sizeof front);
     return (key_inside ? BESIDE_PRIVATE : 0) | (had_key == key_inside ? BESIDE_KEEP : 0);
-}
-
-bool family_has_key(const void *data, size_t len)
-{
-    return len >= FAMILY_END && memcmp(data, magic, sizeof magic) == 0 &&
-           get_u32((const uint8_t *)data + PREFIX_LEN + 4) == 1;
 }
 
 bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header)
@@ -286,17 +287,6 @@ tamis_error page_check(const struct section *s, uint64_t i, uint64_t sum, const 
     return fail_at(reason, TAMIS_ECHECKSUM, start,
                    "the checksum of bytes %llu to %llu does not match", (unsigned long long)start,
                    (unsigned long long)(end - 1));
-}
-
-tamis_error container_check_pages(const struct container *c, const struct section *s,
-                                  tamis_reason *reason)
-{
-    tamis_error e = TAMIS_OK;
-    for (uint64_t at = 0; at < s->len && e == TAMIS_OK; at += PAGE)
-        e = page_check(s, at / PAGE,
-                       hash_of(c->data + s->offset + at, (size_t)min_u64(PAGE, s->len - at)),
-                       c->data + c->sums, reason);
-    return e;
 }
 
 tamis_error gap_check(const uint8_t *gap, uint64_t len, uint64_t at, tamis_reason *reason)

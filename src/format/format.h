@@ -90,8 +90,6 @@ struct container {
 /* The lengths as stated, not yet compared; false if these bytes do not begin a structure. */
 bool prefix_lengths(const void *data, size_t len, uint64_t *total, uint64_t *header);
 #define FAMILY_END 128 /* bytes that tell whether they contain a key */
-/* True for a structure that says so; nothing else is read. */
-bool family_has_key(const void *data, size_t len);
 /* How a file is replaced by one with or without a key (beside_open): access to a key is never widened. */
 unsigned family_beside(const char *path, bool key_inside);
 /* Reads hash, key and check from the first FAMILY_END bytes of c->data. */
@@ -111,9 +109,6 @@ tamis_error container_check_sections(struct container *c, struct section_walk wa
 /* Compares the checksum of page i of a section with these checksums. */
 tamis_error page_check(const struct section *s, uint64_t i, uint64_t sum, const uint8_t *sums,
                        tamis_reason *reason);
-/* All pages of the first section, which is complete. */
-tamis_error container_check_pages(const struct container *c, const struct section *s,
-                                  tamis_reason *reason);
 /* The padding between sections must be zero: checks one gap, or all of a complete structure. */
 tamis_error gap_check(const uint8_t *gap, uint64_t len, uint64_t at, tamis_reason *reason);
 tamis_error container_check_gaps(const struct container *c, tamis_reason *reason);

@@ -2,16 +2,10 @@
    yields. */
 #include "digest.h"
 
-#include <endian.h>
 #include <sodium.h>
 #include <stdatomic.h>
 
-static uint64_t get_le64(const uint8_t *from)
-{
-    uint64_t value;
-    memcpy(&value, from, sizeof value);
-    return le64toh(value);
-}
+#include "base/bytes.h"
 
 static void probe_h3(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
                      uint64_t *positions);
@@ -62,6 +56,13 @@ void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN])
     key_check(family->secrets->key, family->hash, out);
 }
 
+uint32_t family_tag(const struct family *family)
+{
+    uint8_t check[TAMIS_KEY_LEN];
+    family_check(family, check);
+    return get_u32(check);
+}
+
 void key_check(const uint8_t key[TAMIS_KEY_LEN], tamis_hash hash, uint8_t out[TAMIS_KEY_LEN])
 {
     key_stream(key, PURPOSE_CHECK, (uint64_t)hash, out);
@@ -96,7 +97,7 @@ tamis_digest family_digest(const struct family *family, const void *key, size_t 
         return len == 8 ? digest_xxh3(family, key, 8) : digest_xxh3(family, key, len);
     uint8_t out[16];
     crypto_shorthash_siphashx24(out, key, len, family->secrets->key);
-    return (tamis_digest){get_le64(out), get_le64(out + 8)};
+    return (tamis_digest){get_u64(out), get_u64(out + 8)};
 }
 
 void family_digest_fixed(const struct family *family, const uint8_t *keys, size_t width, size_t n,
@@ -180,7 +181,7 @@ void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
         memset(basis, 0, sizeof basis);
         for (unsigned i = 0; i < H3_ROWS;) {
             key_stream(key, PURPOSE_H3, counter++, drawn);
-            uint64_t row = get_le64(drawn) & mask;
+            uint64_t row = get_u64(drawn) & mask;
             bool taken = false; /* equals a row of an earlier matrix: the condition of Theorem 3 */
             for (unsigned e = 0; e < j; e++)
                 taken |= rows[e][i] == row;
@@ -189,7 +190,7 @@ void h3_draw(struct h3_matrix *matrices, unsigned n, unsigned width,
             rows[j][i++] = row;
         }
         key_stream(key, PURPOSE_H3, counter++, drawn);
-        h3_from_rows(&matrices[j], rows[j], H3_ROWS, (uint32_t)get_le64(drawn));
+        h3_from_rows(&matrices[j], rows[j], H3_ROWS, (uint32_t)get_u64(drawn));
     }
     explicit_bzero(rows, sizeof rows);
     explicit_bzero(basis, sizeof basis);

@@ -52,6 +52,8 @@ tamis_error family_copy(struct family *to, const struct family *from, const tami
 /* A value to store instead of the key, by which the key can be recognised. */
 void family_check(const struct family *family, uint8_t out[TAMIS_KEY_LEN]);
 void key_check(const uint8_t key[TAMIS_KEY_LEN], tamis_hash hash, uint8_t out[TAMIS_KEY_LEN]);
+/* Its first bytes, for patches and messages: a heartbeat has room for no more. */
+uint32_t family_tag(const struct family *family);
 /* True if the probes follow from the hash, false if the family has a probe function of its own. */
 bool family_standard(const struct family *family);
 bool family_equal(const struct family *x, const struct family *y);

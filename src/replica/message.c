@@ -128,13 +128,6 @@ static void message_fields(struct cursor *c, struct envelope *e, uint32_t *word)
     }
 }
 
-uint32_t family_tag(const struct family *family)
-{
-    uint8_t check[TAMIS_KEY_LEN];
-    family_check(family, check);
-    return get_u32(check);
-}
-
 /* ---- seals ----------------------------------------------------------------------------------- */
 
 static void seal(uint8_t mac[MAC_LEN], const uint8_t *data, size_t len,

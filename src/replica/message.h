@@ -40,10 +40,6 @@ struct envelope {
     size_t len;
 };
 
-/* Distinguishes families, like the check of the key, in the few bytes that a heartbeat has for
-   it. */
-uint32_t family_tag(const struct family *family);
-
 tamis_error envelope_open(struct envelope *e, const void *data, size_t len, tamis_reason *reason);
 /* Is there a MAC made with this key? */
 bool envelope_sealed_by(const struct envelope *e, const uint8_t key[TAMIS_KEY_LEN]);

@@ -4,11 +4,6 @@
 
 /* ---- the table of pending removals ----------------------------------------------------------- */
 
-void removals_init(struct removals *r)
-{
-    *r = (struct removals)REMOVALS_NONE;
-}
-
 static size_t keys_room(const struct removals *r)
 {
     return r->width > 1 ? (size_t)r->room * r->width : 0;
@@ -24,7 +19,7 @@ void removals_free(struct removals *r, const tamis_allocator *a)
     mem_free(a, r->queue, r->room, sizeof *r->queue);
     mem_free(a, r->index, r->index_room, sizeof *r->index);
     watches_free(&r->watches, a);
-    removals_init(r);
+    *r = (struct removals)REMOVALS_NONE;
     r->width = width;
 }
 

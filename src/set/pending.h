@@ -76,7 +76,6 @@ void candidate_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64
     {                                                               \
         .width = 1, .first_free = NO_ENTRY, .watches = WATCHES_NONE \
     }
-void removals_init(struct removals *r); /* for keys of one digest; otherwise set the width */
 void removals_free(struct removals *r, const tamis_allocator *a);
 void removals_clear(struct removals *r); /* nothing pending; keeps the memory */
 size_t removals_bytes(const struct removals *r);
