@@ -9,11 +9,6 @@
 #define BF_EXPANSION_MAX 32768
 #define SMOOTH_RATE_MIN  1e-4
 
-const char *const growth_words[7] = {"",         "fixed",  "dynamic", "scalable",
-                                     "flexible", "window", "smooth"};
-const char *const layout_words[3] = {"", "spread", "blocked"};
-const char *const hash_words[4] = {"", "xxh3", "sip", "h3"};
-
 /* ---- options: each takes a value and returns NULL or what is wrong ---------------------------- */
 
 typedef const char *(*take_option)(struct creation *c, const RedisModuleString *value);
@@ -63,20 +58,20 @@ int word_of(const RedisModuleString *s, const char *const *words, int n)
 
 static const char *take_growth(struct creation *c, const RedisModuleString *s)
 {
-    c->o.growth = (tamis_growth)word_of(s, growth_words, 7);
+    c->o.growth = (tamis_growth)word_of(s, growth_names, 7);
     return c->o.growth ? NULL
                        : "ERR GROWTH is smooth, fixed, dynamic, scalable, flexible or window";
 }
 
 static const char *take_layout(struct creation *c, const RedisModuleString *s)
 {
-    c->o.layout = (tamis_layout)word_of(s, layout_words, 3);
+    c->o.layout = (tamis_layout)word_of(s, layout_names, 3);
     return c->o.layout ? NULL : "ERR LAYOUT is spread or blocked";
 }
 
 static const char *take_hash(struct creation *c, const RedisModuleString *s)
 {
-    c->o.hash = (tamis_hash)word_of(s, hash_words, 4);
+    c->o.hash = (tamis_hash)word_of(s, hash_names, 4);
     return c->o.hash ? NULL : "ERR HASH is sip, xxh3 or h3";
 }
 
@@ -338,10 +333,10 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
     SAY("%llu", (unsigned long long)o->capacity);
     if (!chosen_smooth(c)) {
         SAY("GROWTH");
-        SAY("%s", growth_words[o->growth]);
+        SAY("%s", growth_names[o->growth]);
     }
     SAY("HASH");
-    SAY("%s", hash_words[o->hash]);
+    SAY("%s", hash_names[o->hash]);
     SAY("%s", creation_key_word(ctx, c));
     SAY("%s", hex);
     SAY("MAXMEM");
@@ -354,7 +349,7 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
     }
     if (o->layout) {
         SAY("LAYOUT");
-        SAY("%s", layout_words[o->layout]);
+        SAY("%s", layout_names[o->layout]);
     }
     if (o->window) {
         SAY("WINDOW");

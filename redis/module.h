@@ -202,7 +202,6 @@ const char *creation_settle(struct creation *c); /* after the options: checks th
 bool creation_limit(RedisModuleCtx *ctx, struct creation *c); /* false if it has replied */
 int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
                     const tamis_reason *reason);
-extern const char *const growth_words[7], *const layout_words[3], *const hash_words[4];
 int word_of(const RedisModuleString *s, const char *const *words, int n); /* 0: none of them */
 const char *creation_rate(struct creation *c, const RedisModuleString *s);
 const char *creation_capacity(struct creation *c, const RedisModuleString *s);

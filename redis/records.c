@@ -22,8 +22,6 @@ struct reservation {
     tamis_verifier verifier;
 };
 
-static const char *const verifier_words[4] = {"", "none", "table", "filter"};
-
 /* After a colon: a type, or the expected number of distinct values. */
 static bool read_suffix(tamis_attribute *a, const char *text, size_t len)
 {
@@ -116,7 +114,7 @@ static const char *read_plan(struct reservation *p, RedisModuleString **argv, in
             p->no_combos = true;
             i++;
         } else if (is_word(argv[i], "VERIFIER") && !last) {
-            p->verifier = (tamis_verifier)word_of(argv[i + 1], verifier_words, 4);
+            p->verifier = (tamis_verifier)word_of(argv[i + 1], verifier_names, 4);
             if (!p->verifier)
                 error = "ERR VERIFIER is none, table or filter";
             i += 2;
@@ -443,7 +441,7 @@ static void reply_xinfo(RedisModuleCtx *ctx, struct value *v, RedisModuleString 
         tamis_records_info(records, &i);
     rm.ReplyWithMap(ctx, SAY_SET + 7);
     say_set(ctx, v, &i.set);
-    say_text(ctx, "verifier", verifier_words[i.verifier]);
+    say_text(ctx, "verifier", verifier_names[i.verifier]);
     say_count(ctx, "layers", i.layers);
     say_real(ctx, "fpp_attribute", read, i.fpp_attribute);
     say_real(ctx, "fpp_fresh", read, i.fpp_fresh);

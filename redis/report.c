@@ -148,9 +148,9 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
 {
     bool records = v->kind == VALUE_RECORDS;
     say_text(ctx, "kind", records ? "records" : "filter");
-    say_text(ctx, "growth", growth_words[i->growth]);
-    say_text(ctx, "layout", layout_words[i->layout]);
-    say_text(ctx, "hash", hash_words[i->hash]);
+    say_text(ctx, "growth", growth_names[i->growth]);
+    say_text(ctx, "layout", layout_names[i->layout]);
+    say_text(ctx, "hash", hash_names[i->hash]);
     say_flag(ctx, "deletable", i->deletable);
     say_count(ctx, records ? "records" : "items", i->items);
     say_count(ctx, "capacity", i->capacity);
@@ -179,7 +179,7 @@ static void reply_foreign(RedisModuleCtx *ctx, const struct value *v)
     bool read = !v->set || estimate(v, &top);
     rm.ReplyWithMap(ctx, 9);
     say_text(ctx, "kind", v->deletable ? "redisbloom cuckoo" : "redisbloom");
-    say_text(ctx, "growth", growth_words[facts.growth]);
+    say_text(ctx, "growth", growth_names[facts.growth]);
     say_count(ctx, "items", facts.items);
     say_count(ctx, "on_top", top.items);
     say_count(ctx, "capacity", facts.capacity);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ui/args.h"
-#include "inputs.h"
+#include "find_target.h"
 #include "ui/out.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
@@ -107,35 +107,17 @@ static bool open_catalog(tamis_catalog **catalog, const char *path,
 
 int catalog_inputs(const char *path, const struct store_options *options, bool json)
 {
-    tamis_reason reason = {0};
-    tamis_catalog *catalog;
-    struct inputs inputs = {0};
-    struct sight sight = {0};
-    char *base = NULL;
-    size_t len;
-    if (!open_catalog(&catalog, path, options))
-        return TROUBLE;
-    const void *note = tamis_catalog_note(catalog, &len);
-    tamis_error error = inputs_decode(&inputs, note, len, &reason);
-    int status = TROUBLE;
-    if (error != TAMIS_OK) {
-        complain_of(error, &reason, path);
-    } else if (!base_of(path, &base)) {
-        no_memory(path);
-    } else if (sight_take(&sight, &inputs, base, processors())) {
-        inputs_report(&inputs, &sight, base, json);
-        status = FOUND;
-    }
-    sight_free(&sight);
-    inputs_free(&inputs);
-    free(base);
-    tamis_catalog_close(catalog);
-    return status;
+    struct target t = {0};
+    bool good =
+        target_open(&t, path, options) && sight_take(&t.sight, &t.inputs, t.base, processors());
+    if (good)
+        inputs_report(&t.inputs, &t.sight, t.base, json);
+    target_free(&t);
+    return good ? FOUND : TROUBLE;
 }
 
 int catalog_report(const char *path, const struct store_options *options, bool json)
 {
-    static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
     tamis_catalog *catalog;
     tamis_catalog_facts f;
     if (!open_catalog(&catalog, path, options))
@@ -143,8 +125,8 @@ int catalog_report(const char *path, const struct store_options *options, bool j
     tamis_catalog_info(catalog, &f);
     report_open(json);
     report_text("kind", "kind", "catalog");
-    report_text("hash", "hash", hashes[f.hash]);
-    report_text("verifier", "verifier", f.verifier == TAMIS_VERIFIER_NONE ? "none" : "filter");
+    report_text("hash", "hash", hash_names[f.hash]);
+    report_text("verifier", "verifier", verifier_names[f.verifier]);
     report_flag("has_key", "key stored", f.has_key);
     report_size("bytes", "bytes", f.bytes);
     report_count("segments", "segments", f.segments);

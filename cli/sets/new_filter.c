@@ -8,15 +8,13 @@
 /* "scalable", or "window:24h". */
 static bool read_growth(struct make *make)
 {
-    static const char *const names[] = {"fixed",    "dynamic", "scalable",
-                                        "flexible", "window",  "smooth"};
     if (!make->growth)
         return true;
     size_t len = strcspn(make->growth, ":");
     const char *time = make->growth[len] ? make->growth + len + 1 : NULL;
-    for (size_t i = 0; i < COUNT(names); i++)
-        if (strlen(names[i]) == len && memcmp(names[i], make->growth, len) == 0)
-            make->options.growth = (tamis_growth)(i + 1);
+    for (size_t i = 1; i < COUNT(growth_names); i++)
+        if (strlen(growth_names[i]) == len && memcmp(growth_names[i], make->growth, len) == 0)
+            make->options.growth = (tamis_growth)i;
     if (make->options.growth == TAMIS_GROWTH_DEFAULT ||
         (time && make->options.growth != TAMIS_WINDOW)) {
         complain(

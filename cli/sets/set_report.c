@@ -4,11 +4,6 @@
 #include "ui/report.h"
 #include "set_file.h"
 
-static const char *const growths[] = {"",         "fixed",  "dynamic", "scalable",
-                                      "flexible", "window", "smooth"};
-static const char *const layouts[] = {"", "spread", "blocked"};
-static const char *const hashes[] = {"", "xxh3", "sip", "h3"};
-
 /* ---- filters --------------------------------------------------------------------------------- */
 
 static void report_vectors(const tamis_filter *filter)
@@ -84,7 +79,6 @@ static void report_rates(const struct store *store, const tamis_records_facts *f
 
 void store_report(const struct store *store, bool json, bool all)
 {
-    static const char *const verifiers[] = {"", "none", "table", "filter"};
     static const char *const values[] = {"mixed", "mixed", "basic", "attenuated"};
     bool records = store_has_records(store);
     tamis_records_facts facts = {0};
@@ -95,11 +89,11 @@ void store_report(const struct store *store, bool json, bool all)
         tamis_filter_info(as_filter(store->set), &facts.set);
     report_open(json);
     report_text("kind", "kind", records ? "records" : "filter");
-    report_text("growth", "growth", growths[i->growth]);
-    report_text("layout", "layout", layouts[i->layout]);
-    report_text("hash", "hash", hashes[i->hash]);
+    report_text("growth", "growth", growth_names[i->growth]);
+    report_text("layout", "layout", layout_names[i->layout]);
+    report_text("hash", "hash", hash_names[i->hash]);
     if (records)
-        report_text("verifier", "verifier", verifiers[facts.verifier]);
+        report_text("verifier", "verifier", verifier_names[facts.verifier]);
     if (records && facts.verifier != TAMIS_VERIFIER_NONE)
         report_text("value", "verification value", values[facts.value]);
     report_flag("deletable", "deletable", i->deletable);

@@ -11,6 +11,10 @@
 
 struct set;
 
+/* What options and reports call the values of their enums; "" is the default. */
+extern const char *const growth_names[7], *const layout_names[3], *const hash_names[4],
+                                                                      *const verifier_names[4];
+
 /* TAMIS_KIND_FILTER or TAMIS_KIND_RECORDS. */
 tamis_kind set_kind(const struct set *s);
 

@@ -4,6 +4,12 @@
 #include "base/err.h"
 #include "plan/plan.h"
 
+const char *const growth_names[7] = {"",         "fixed",  "dynamic", "scalable",
+                                     "flexible", "window", "smooth"};
+const char *const layout_names[3] = {"", "spread", "blocked"};
+const char *const hash_names[4] = {"", "xxh3", "sip", "h3"};
+const char *const verifier_names[4] = {"", "none", "table", "filter"};
+
 static bool is_rate(double p)
 {
     return p > 0 && p < 1; /* false for NaN */
