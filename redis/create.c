@@ -100,30 +100,12 @@ static const char *take_window(struct creation *c, const RedisModuleString *s)
     return NULL;
 }
 
-static const char *take_maxmem(struct creation *c, const RedisModuleString *s)
-{
-    long long n;
-    if (rm.StringToLongLong(s, &n) != RM_OK || n < 1)
-        return "ERR MAXMEM is a number of bytes";
-    c->o.memory_limit = (uint64_t)n;
-    return NULL;
-}
-
 /* Only once: the server has checked that the user may read the first model, and no other. */
 static const char *take_like(struct creation *c, const RedisModuleString *s)
 {
     if (c->like)
         return "ERR LIKE may be given only once";
     c->like = (RedisModuleString *)s;
-    return NULL;
-}
-
-static const char *take_at(struct creation *c, const RedisModuleString *s)
-{
-    long long n;
-    if (rm.StringToLongLong(s, &n) != RM_OK || n < 1)
-        return "ERR AT is a time in nanoseconds since 1970";
-    c->at = (uint64_t)n;
     return NULL;
 }
 
@@ -146,23 +128,14 @@ static const char *take_seed(struct creation *c, const RedisModuleString *s)
     return len == 32 ? NULL : "ERR invalid seed";
 }
 
-static const char *take_scale(struct creation *c, const RedisModuleString *s)
-{
-    long long n;
-    if (rm.StringToLongLong(s, &n) != RM_OK || n < 1)
-        return "ERR bad validatescaleto";
-    c->scale_to = (uint64_t)n;
-    return NULL;
-}
-
 #define WITH_ALL (WITH_RESERVE | WITH_INSERT | WITH_RECORDS)
 
 static const struct option {
     const char *name;
     int with;
     take_option take;
-    const char *bf_error; /* what BF.INSERT replies instead */
-    size_t flag;          /* without `take`: offset of the bool to set */
+    const char *error; /* what BF.INSERT replies instead; of a number, what is wrong */
+    size_t offset;     /* without `take`: of the uint64_t, from 1 on, or the bool to set */
 } options[] = {
     {"CAPACITY", WITH_INSERT | WITH_BF | WITH_VALUE, creation_capacity, "Bad capacity", 0},
     {"ERROR", WITH_INSERT | WITH_BF | WITH_VALUE, creation_rate, "Bad error rate", 0},
@@ -170,7 +143,8 @@ static const struct option {
     {"NONSCALING", WITH_ALL | WITH_BF, NULL, NULL, offsetof(struct creation, nonscaling)},
     {"TIGHTENING", WITH_INSERT | WITH_BF | WITH_VALUE, take_tightening, NULL, 0},
     {"SEED", WITH_INSERT | WITH_BF | WITH_VALUE, take_seed, NULL, 0},
-    {"VALIDATESCALETO", WITH_INSERT | WITH_BF | WITH_VALUE, take_scale, NULL, 0},
+    {"VALIDATESCALETO", WITH_INSERT | WITH_BF | WITH_VALUE, NULL, "ERR bad validatescaleto",
+     offsetof(struct creation, scale_to)},
     {"NX", WITH_INSERT, NULL, NULL, offsetof(struct creation, nx)},
     {"NOCREATE", WITH_INSERT | WITH_BF, NULL, NULL, offsetof(struct creation, nocreate)},
     {"GROWTH", WITH_ALL | WITH_VALUE, take_growth, NULL, 0},
@@ -179,11 +153,13 @@ static const struct option {
     {"UNIQUE", WITH_RESERVE | WITH_INSERT, NULL, NULL, offsetof(struct creation, o.unique)},
     {"LAYOUT", WITH_ALL | WITH_VALUE, take_layout, NULL, 0},
     {"HASH", WITH_ALL | WITH_VALUE, take_hash, NULL, 0},
-    {"MAXMEM", WITH_ALL | WITH_VALUE, take_maxmem, NULL, 0},
+    {"MAXMEM", WITH_ALL | WITH_VALUE, NULL, "ERR MAXMEM is a number of bytes",
+     offsetof(struct creation, o.memory_limit)},
     {"KEY", WITH_ALL | WITH_VALUE, take_key, NULL, 0},
     {"FAMILY", WITH_ALL | WITH_VALUE, take_family, NULL, 0},
     {"LIKE", WITH_RESERVE | WITH_VALUE, take_like, NULL, 0},
-    {"AT", WITH_ALL | WITH_VALUE, take_at, NULL, 0},
+    {"AT", WITH_ALL | WITH_VALUE, NULL, "ERR AT is a time in nanoseconds since 1970",
+     offsetof(struct creation, at)},
 };
 
 static const struct option *option_of(const RedisModuleString *s, int with)
@@ -232,7 +208,7 @@ void creation_init(struct creation *c, int with)
 {
     *c = (struct creation){.with = with, .bf = with & WITH_BF};
     c->o.deletable = with & WITH_CF;
-    c->o.fpp = c->o.deletable ? cuckoo_rate(server.cf_bucket) : server.error_rate;
+    c->o.fpp = c->o.deletable ? cuckoo_rate((uint64_t)server.cf_bucket, 1) : server.error_rate;
     c->o.capacity = (uint64_t)(c->o.deletable ? server.cf_capacity : server.capacity);
     c->o.hash = TAMIS_SIP;
     c->o.key = server.secrets->key;
@@ -260,13 +236,18 @@ const char *creation_one(struct creation *c, RedisModuleString **argv, int argc,
         snprintf(c->error, sizeof c->error, "ERR %s needs a value", option->name);
         return c->error;
     }
+    long long n;
     const char *error = NULL;
     if (option->take)
         error = option->take(c, value ? argv[*i + 1] : NULL);
+    else if (!value)
+        *(bool *)((char *)c + option->offset) = true;
+    else if (rm.StringToLongLong(argv[*i + 1], &n) != RM_OK || n < 1)
+        error = option->error;
     else
-        *(bool *)((char *)c + option->flag) = true;
+        *(uint64_t *)(void *)((char *)c + option->offset) = (uint64_t)n;
     if (error)
-        return c->bf && insert && option->bf_error ? option->bf_error : error;
+        return c->bf && insert && option->error ? option->error : error;
     *i += 1 + value;
     return NULL;
 }
@@ -365,8 +346,8 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
         rm.FreeString(ctx, words[i]);
 }
 
-int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
-                    const tamis_reason *reason)
+static int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
+                           const tamis_reason *reason)
 {
     if (e == TAMIS_ESPACE)
         return reply_printf(ctx,
@@ -379,7 +360,7 @@ int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e
     return reply_printf(ctx, "ERR could not create filter: %s", reason->text);
 }
 
-bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
+static bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
 {
     if (c->o.memory_limit > value_limit() && !follows(ctx)) {
         reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %llu bytes",
@@ -415,25 +396,37 @@ static bool scales(RedisModuleCtx *ctx, const struct creation *c)
     return e == TAMIS_OK;
 }
 
+static tamis_error filter_make(const struct creation *c, struct set **out, tamis_reason *reason)
+{
+    tamis_filter *filter = NULL;
+    tamis_options o = c->o;
+    o.growth = chosen_smooth(c) ? TAMIS_GROWTH_DEFAULT : o.growth;
+    tamis_error e = tamis_filter_new(&filter, &o, reason);
+    *out = filter_set(filter);
+    return e;
+}
+
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name)
 {
-    tamis_filter *filter = NULL;
+    struct set *set = NULL;
     tamis_reason reason = {0};
     if (!creation_limit(ctx, c))
         return NULL;
     if (c->scale_to && !scales(ctx, c))
         return NULL;
-    tamis_options o = c->o;
-    o.growth = chosen_smooth(c) ? TAMIS_GROWTH_DEFAULT : o.growth;
-    tamis_error e = tamis_filter_new(&filter, &o, &reason);
-    struct value *v = e == TAMIS_OK ? value_of(filter_set(filter)) : NULL;
+    tamis_error e =
+        c->records ? records_make(c->records, &set, &reason) : filter_make(c, &set, &reason);
+    struct value *v = e == TAMIS_OK ? value_of(set) : NULL;
     if (!v) {
         creation_failed(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
         return NULL;
     }
     rm.ModuleTypeSetValue(key, type, v);
-    replicate_creation(ctx, c, name);
+    if (c->records)
+        records_replicate(ctx, c->records);
+    else
+        replicate_creation(ctx, c, name);
     if (follows(ctx) && c->own)
         secret_adopt(c->o.key);
     notify(ctx, "tamis.reserve", name);

@@ -16,14 +16,6 @@
 #define ITERATIONS_MAX 65535
 #define EXPANSION_MAX  32768
 
-double cuckoo_rate(long long bucket)
-{
-    double none = 1;
-    for (long long i = 0; i < 2 * bucket; i++)
-        none *= 1 - 1.0 / 255;
-    return 1 - none;
-}
-
 /* ---- RESERVE --------------------------------------------------------------------------------- */
 
 struct cuckoo {
@@ -73,7 +65,7 @@ COMMAND(command_cf_reserve)
                             CAPACITY_MAX);
     creation_init(&c, WITH_RESERVE | WITH_CF);
     c.o.capacity = (uint64_t)o.capacity;
-    c.o.fpp = cuckoo_rate(o.bucket);
+    c.o.fpp = cuckoo_rate((uint64_t)o.bucket, 1);
     c.nonscaling = o.expansion == 0;
     creation_settle(&c);
     time_of_command(0);
@@ -217,7 +209,7 @@ static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     }
     set_brief(v->set, &info);
     uint64_t bucket = 1, buckets = 1;
-    while (bucket < BUCKET_MAX && cuckoo_rate((long long)bucket) < info.fpp * (1 - 1e-9))
+    while (bucket < BUCKET_MAX && cuckoo_rate(bucket, 1) < info.fpp * (1 - 1e-9))
         bucket++;
     while (buckets < info.capacity / bucket)
         buckets *= 2;

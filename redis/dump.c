@@ -16,7 +16,6 @@
 #include "foreign.h"
 
 #include <string.h>
-#include <time.h>
 
 #define DUMPS      16
 #define HOLD       ((uint64_t)128 << 20)
@@ -27,7 +26,7 @@
 static struct dump {
     uint32_t number; /* 0: free */
     int db;
-    time_t used;
+    uint64_t used; /* seconds() of its last call */
     uint64_t turn; /* order of calls */
     struct buffer name;
     struct buffer bytes;    /* all bytes; or room for a piece */
@@ -44,11 +43,9 @@ int dumps_in_pieces; /* number of dumps with `out` */
 
 /* ---- dumps under way ------------------------------------------------------------------------- */
 
-static time_t seconds(void)
+static uint64_t seconds(void)
 {
-    struct timespec now = {0};
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
+    return clock_steady(NULL) / 1000000000;
 }
 
 unsigned dump_count(void)

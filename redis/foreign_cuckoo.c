@@ -183,18 +183,17 @@ tamis_error cuckoo_add(struct foreign **at, const void *key, size_t len, uint64_
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-/* The probability of a false positive in one part, of whose slots this share is taken. */
-static double chance(const struct foreign *f, double taken)
+double cuckoo_rate(uint64_t slots, double taken)
 {
     double none = 1;
-    for (unsigned i = 0; i < 2U * f->bucket; i++)
+    for (uint64_t i = 0; i < 2 * slots; i++)
         none *= 1 - taken / 255;
     return 1 - none;
 }
 
 double cuckoo_rate_of_parts(const struct foreign *f)
 {
-    double rate = (double)f->n * chance(f, 1);
+    double rate = (double)f->n * cuckoo_rate(f->bucket, 1);
     return rate < 0.5 ? rate : 0.5;
 }
 
@@ -205,7 +204,7 @@ double cuckoo_rate_now(const struct foreign *f)
         size_t taken = 0;
         for (size_t i = 0; i < p->bytes; i++)
             taken += p->data[i] != 0;
-        none *= 1 - chance(f, (double)taken / (double)p->bytes);
+        none *= 1 - cuckoo_rate(f->bucket, (double)taken / (double)p->bytes);
     }
     return 1 - none;
 }

@@ -107,13 +107,13 @@ uint64_t value_encoded_size(const struct value *v);
 tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context);
 /* The key of its family, or the one given for the bytes of a partial value; false if it has none. */
 bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN]);
-unsigned long long value_count(void);
-unsigned long long value_count_foreign(void);
-unsigned long long value_memory(void); /* bytes allocated by sets */
 /* After a change: updates its items and parts in the sums over all values. */
 void value_recount(struct value *v);
-unsigned long long value_count_items(void);
-unsigned long long value_count_parts(void);
+/* All values, those of RedisBloom among them, their items and parts, and the bytes allocated by sets. */
+struct value_counts {
+    unsigned long long values, foreign, items, parts, bytes;
+};
+struct value_counts value_counts(void);
 void value_took(uint64_t bytes); /* a foreign value allocated so many bytes */
 /* The bytes of a partial value, which are untrusted: how many there are; adding more, after an error of which the
    value is useless; and the result, when all have arrived. The reason says what is wrong. Trusted: the bytes come
@@ -174,6 +174,7 @@ struct creation {
     uint8_t key[TAMIS_KEY_LEN]; /* if one was given: see WIPED_CREATION */
     RedisModuleString *like;    /* name of the model */
     uint64_t at, scale_to;
+    const struct reservation *records; /* NULL: a filter */
     bool bf, nocreate, nonscaling, expands, doubles;
     bool chosen; /* the growth was chosen by default */
     bool nx;     /* add only what seems to be absent */
@@ -199,9 +200,6 @@ void creation_init(struct creation *c, int with);
 const char *creation_options(struct creation *c, RedisModuleString **argv, int argc, int i);
 const char *creation_one(struct creation *c, RedisModuleString **argv, int argc, int *i);
 const char *creation_settle(struct creation *c); /* after the options: checks their combination */
-bool creation_limit(RedisModuleCtx *ctx, struct creation *c); /* false if it has replied */
-int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
-                    const tamis_reason *reason);
 int word_of(const RedisModuleString *s, const char *const *words, int n); /* 0: none of them */
 const char *creation_rate(struct creation *c, const RedisModuleString *s);
 const char *creation_capacity(struct creation *c, const RedisModuleString *s);
@@ -214,6 +212,10 @@ int creation_reserve(RedisModuleCtx *ctx, struct creation *c, RedisModuleString 
                      enum value_kind kind);
 /* The word before its key, for replicas. */
 const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
+
+/* ---- records.c, for creation_make() ---- */
+tamis_error records_make(const struct reservation *p, struct set **out, tamis_reason *reason);
+void records_replicate(RedisModuleCtx *ctx, const struct reservation *p);
 
 /* ---- report.c: names and figures of a map ---- */
 void say_text(RedisModuleCtx *ctx, const char *name, const char *text);
@@ -242,8 +244,9 @@ int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c);
 int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
                  bool many, enum dialect dialect);
 
-/* ---- cuckoo.c ---- */
-double cuckoo_rate(long long bucket); /* of a cuckoo filter with so many slots per bucket */
+/* ---- foreign_cuckoo.c ---- */
+/* The probability of a false positive with so many slots per bucket, of which this share is taken. */
+double cuckoo_rate(uint64_t slots, double taken);
 
 /* ---- secret.c ---- */
 #define KEY_HEX   (2 * TAMIS_KEY_LEN + 1)

@@ -20,6 +20,8 @@ struct reservation {
     size_t n_combos;
     bool no_combos;
     tamis_verifier verifier;
+    RedisModuleString **argv; /* of the command */
+    int argc;
 };
 
 /* After a colon: a type, or the expected number of distinct values. */
@@ -129,34 +131,29 @@ static const char *read_plan(struct reservation *p, RedisModuleString **argv, in
     return error;
 }
 
-static void reservation_free(struct reservation *p)
-{
-    creation_wipe(&p->c);
-    rm.Free(p);
-}
-
 /* As given, plus what the server added: rate and capacity are always included. */
-static void replicate_plan(RedisModuleCtx *ctx, const struct reservation *p,
-                           RedisModuleString **argv, int argc)
+void records_replicate(RedisModuleCtx *ctx, const struct reservation *p)
 {
+    RedisModuleString **argv = p->argv + 1;
+    size_t n = (size_t)p->argc - 1;
     WIPED_HEX key[KEY_HEX];
     const tamis_options *o = &p->c.o;
     const char *word = creation_key_word(ctx, &p->c);
     key_to_hex(o->key, key);
     if (follows(ctx)) /* the command is complete already */
-        rm.Replicate(ctx, "TAMIS.XRESERVE", "v", argv + 1, (size_t)argc - 1);
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "v", argv, n);
     else if (o->expansion > 0)
-        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclclcl", argv + 1, (size_t)argc - 1, word, key,
-                     "MAXMEM", (long long)o->memory_limit, "EXPANSION", (long long)o->expansion,
-                     "AT", (long long)value_clock(NULL));
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclclcl", argv, n, word, key, "MAXMEM",
+                     (long long)o->memory_limit, "EXPANSION", (long long)o->expansion, "AT",
+                     (long long)value_clock(NULL));
     else
-        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclcl", argv + 1, (size_t)argc - 1, word, key,
-                     "MAXMEM", (long long)o->memory_limit, "AT", (long long)value_clock(NULL));
+        rm.Replicate(ctx, "TAMIS.XRESERVE", "vccclcl", argv, n, word, key, "MAXMEM",
+                     (long long)o->memory_limit, "AT", (long long)value_clock(NULL));
 }
 
-static struct value *make_index(RedisModuleCtx *ctx, struct reservation *p)
+tamis_error records_make(const struct reservation *p, struct set **out, tamis_reason *reason)
 {
-    tamis_records_options x = {
+    const tamis_records_options x = {
         .attributes = p->attributes,
         .n_attributes = p->n,
         .combos = p->combos,
@@ -165,20 +162,14 @@ static struct value *make_index(RedisModuleCtx *ctx, struct reservation *p)
         .verifier = p->verifier,
         .set = p->c.o,
     };
-    tamis_records *index = NULL;
-    tamis_reason reason = {0};
-    x.set.clock = value_clock;
-    x.set.allocator = &value_allocator;
-    tamis_error e = tamis_records_new(&index, &x, &reason);
-    struct value *v = e == TAMIS_OK ? value_of(records_set(index)) : NULL;
-    if (!v)
-        creation_failed(ctx, &p->c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
-    return v;
+    tamis_records *records = NULL;
+    tamis_error e = tamis_records_new(&records, &x, reason);
+    *out = records_set(records);
+    return e;
 }
 
 COMMAND(command_xreserve)
 {
-    const char *error;
     if (argc < 7)
         return rm.WrongArity(ctx);
     struct reservation *p = rm.TryAlloc(sizeof *p); /* names take 18 KB */
@@ -186,31 +177,19 @@ COMMAND(command_xreserve)
         return reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
     memset(p, 0, sizeof *p);
     creation_init(&p->c, WITH_RECORDS);
-    error = read_plan(p, argv, argc);
+    p->c.records = p;
+    p->argv = argv;
+    p->argc = argc;
+    const char *error = read_plan(p, argv, argc);
     if (error) {
-        secret_redact_options(ctx, argv, argc);
         rm.ReplyWithError(ctx, error);
-        reservation_free(p);
-        return RM_OK;
-    }
-    time_of_command(p->c.at);
-    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *there = find_value(key, VALUE_ANY, &error), *v = NULL;
-    if (there || error)
-        rm.ReplyWithError(ctx, there ? EXISTS : error);
-    else if (creation_limit(ctx, &p->c))
-        v = make_index(ctx, p);
-    if (v) {
-        put_value(key, v);
-        replicate_plan(ctx, p, argv, argc);
-        if (follows(ctx) && p->c.own)
-            secret_adopt(p->c.o.key);
-        notify(ctx, "tamis.reserve", argv[1]);
-        rm.ReplyWithSimpleString(ctx, "OK");
+    } else {
+        time_of_command(p->c.at);
+        creation_reserve(ctx, &p->c, argv[1], VALUE_ANY);
     }
     secret_redact_options(ctx, argv, argc); /* once argv was replicated */
-    rm.CloseKey(key);
-    reservation_free(p);
+    creation_wipe(&p->c);
+    rm.Free(p);
     return RM_OK;
 }
 

@@ -353,16 +353,22 @@ int settings_load_bf(RedisModuleCtx *ctx)
 void settings_info(RedisModuleInfoCtx *info, int for_crash_report)
 {
     (void)for_crash_report;
+    const struct value_counts n = value_counts();
     const struct {
         const char *name;
         unsigned long long n;
-    } counts[] = {
-        {"values", value_count()},         {"foreign", value_count_foreign()},
-        {"items", value_count_items()},    {"parts", value_count_parts()},
-        {"bytes", value_memory()},         {"published", publish_count()},
-        {"dumps", dump_count()},           {"refused_adds", server.refused},
-        {"freed_beside", release_count()}, {"copied_beside", copy_count()},
-        {"value_limit", value_limit()},    {"work_limit", (unsigned long long)server.work_limit}};
+    } counts[] = {{"values", n.values},
+                  {"foreign", n.foreign},
+                  {"items", n.items},
+                  {"parts", n.parts},
+                  {"bytes", n.bytes},
+                  {"published", publish_count()},
+                  {"dumps", dump_count()},
+                  {"refused_adds", server.refused},
+                  {"freed_beside", release_count()},
+                  {"copied_beside", copy_count()},
+                  {"value_limit", value_limit()},
+                  {"work_limit", (unsigned long long)server.work_limit}};
     rm.InfoAddSection(info, "values");
     rm.InfoAddFieldCString(info, "version", TAMIS_VERSION);
     rm.InfoAddFieldCString(info, "bf_aliases", server.bf ? "yes" : "no");

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 /* A value takes up to three times its encoded size in memory, and a removal pending between two
    vectors of 64 probes 115 times; no value from untrusted bytes may take more than this. */
@@ -28,11 +27,6 @@ void value_insist(bool on)
 }
 
 static atomic_ullong taken; /* by sets, in bytes */
-
-unsigned long long value_memory(void)
-{
-    return taken;
-}
 
 void value_took(uint64_t bytes)
 {
@@ -137,10 +131,7 @@ static uint64_t moment; /* commands run one at a time, in one thread */
 
 void time_of_command(uint64_t at)
 {
-    struct timespec now = {0};
-    if (at == 0)
-        clock_gettime(CLOCK_REALTIME, &now);
-    moment = at ? at : (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    moment = at ? at : clock_real(NULL);
 }
 
 uint64_t value_clock(void *unused)
@@ -155,26 +146,11 @@ static atomic_ullong foreign_values;
 static atomic_ullong values; /* the server frees large values in another thread */
 static atomic_ullong made;
 
-unsigned long long value_count(void)
-{
-    return values;
-}
-
-unsigned long long value_count_foreign(void)
-{
-    return foreign_values;
-}
-
 static atomic_ullong all_items, all_parts;
 
-unsigned long long value_count_items(void)
+struct value_counts value_counts(void)
 {
-    return all_items;
-}
-
-unsigned long long value_count_parts(void)
-{
-    return all_parts;
+    return (struct value_counts){values, foreign_values, all_items, all_parts, taken};
 }
 
 void value_recount(struct value *v)
