@@ -91,12 +91,20 @@ void process_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A child forked while another thread holds the lock would wait for it forever. */
-static bool forks_safely(void)
+/* A child forked while another thread holds the lock, or that of sodium_init(), would wait for it forever. */
+static bool forks_safely;
+
+static __attribute__((constructor)) void ask_forks(void)
 {
-    static bool asked;
-    asked = asked || pthread_atfork(process_lock, process_unlock, process_unlock) == 0;
-    return asked;
+    forks_safely = pthread_atfork(process_lock, process_unlock, process_unlock) == 0;
+}
+
+/* With the lock. */
+static bool ready(void)
+{
+    static bool initialised;
+    initialised = initialised || (forks_safely && sodium_init() >= 0);
+    return initialised;
 }
 
 void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint64_t counter,
@@ -130,7 +138,7 @@ static struct secrets *find(const uint8_t *key)
 
 static struct secrets *make(const uint8_t *key)
 {
-    struct secrets *s = forks_safely() && lookup_reserve(&by_key, &mem_system) ? slot_take() : NULL;
+    struct secrets *s = ready() && lookup_reserve(&by_key, &mem_system) ? slot_take() : NULL;
     if (!s)
         return NULL;
     if (key)
@@ -145,10 +153,8 @@ static struct secrets *make(const uint8_t *key)
 
 struct secrets *secrets_get(const uint8_t *key)
 {
-    if (sodium_init() < 0)
-        return NULL;
     pthread_mutex_lock(&lock);
-    struct secrets *s = key ? find(key) : NULL;
+    struct secrets *s = ready() && key ? find(key) : NULL;
     if (!s)
         s = make(key);
     if (s)
