@@ -3,17 +3,15 @@ in pieces, and nobody waits for it."""
 import re
 
 import pytest
-import redis
 
 from conftest import ASAN, wait
+from large import (CHANGED, MB, OVER, cut_up, goes_through_restarts, keeps_no_one_waiting, load_until_refused,
+                   loadchunks, push, rest, scandump, takes_its_memory_once)
 from test_bytes import pull
 from test_keys import info, refused, reserve
 from test_replica import pair, synced
-from test_time import Counted
 
 CAPACITY = 15000000 if ASAN else 70000000  # 18 MB, 82 MB
-OVER = "this dump is over: start again with cursor 0"
-CHANGED = "the value changed during its dump: start again with cursor 0"
 COUNTED = ["DELETABLE", "GROWTH", "scalable"]
 
 
@@ -24,35 +22,17 @@ def large(r, key, *options, capacity=CAPACITY, keys=100000):
     assert r.memory_usage(key) > 12 << 20
 
 
-def scandump(r, key):
-    cursor, chunks = 0, []
-    while True:
-        cursor, data = r.bf().scandump(key, cursor)
-        if cursor == 0:
-            return chunks
-        chunks.append((cursor, data))
-
-
-def loadchunks(r, key, chunks):
-    for cursor, data in chunks:
-        assert r.bf().loadchunk(key, cursor, data) in (True, b"OK")
-
-
 def test_scandump_and_loadchunk_keep_no_one_waiting(servers):
     """Whole, a value of this size takes more than 100 ms of the processor; a call takes 1 to 5."""
     master, replica = pair(servers)
-    r, times = master.r, []
+    r = master.r
     large(r, "f")
     synced(master, replica)
-    for _ in range(3):
-        r.delete("g", "h")
-        counted = Counted(unix_socket_path=master.socket)
+
+    def move(counted):
+        r.delete("g")
         loadchunks(counted, "g", scandump(counted, "f"))
-        times.append(counted.longest)
-        if times[-1] < (300 if ASAN else 30):
-            break
-    else:
-        pytest.fail("milliseconds of a call: %s" % times)
+    keeps_no_one_waiting(master, move)
     digest = master.digest("f")
     assert master.digest("g") == digest
     synced(master, replica)
@@ -104,10 +84,8 @@ def test_a_large_dump_that_ends(server, r, options):
     r.execute_command("TAMIS.ADD", "f", "one more")
     assert refused(r, "TAMIS.DUMP", "f", cursor) == CHANGED
     assert refused(r, "TAMIS.DUMP", "f", cursor) == OVER
-    data = pull(r, "f")
-    for i in range(0, len(data), 1 << 20):
-        left = r.execute_command("TAMIS.LOAD", "g", i, data[i:i + (1 << 20)])
-    assert left == 0 and server.digest("g") == server.digest("f")
+    push(r, "g", pull(r, "f"))
+    assert server.digest("g") == server.digest("f")
 
 
 def test_cursors_of_large_dumps(server, r):
@@ -119,14 +97,8 @@ def test_cursors_of_large_dumps(server, r):
         assert refused(r, command, "other", first) == OVER  # of another key
         second, _ = r.execute_command(command, "f", 0)
         assert first != second  # two at a time, and both go on
-        pieces = {}
-        for cursor in (first, second):
-            whole = [head]
-            while cursor:
-                cursor, data = r.execute_command(command, "f", cursor)
-                whole.append(data)
-            pieces[len(pieces)] = b"".join(whole)
-        assert pieces[0] == pieces[1] and len(pieces[0]) > CAPACITY
+        whole = head + rest(r, "f", first, command)
+        assert whole == head + rest(r, "f", second, command) and len(whole) > CAPACITY
         # A call whose reply was lost is asked again; a cursor that was never given is refused.
         cursor, calls = r.execute_command(command, "f", 0)[0], 0
         while cursor:
@@ -160,14 +132,7 @@ def test_two_dumps_while_keys_are_added(server, r):
     first, data = r.execute_command("TAMIS.DUMP", "f", 0)
     r.execute_command("TAMIS.ADD", "f", "later")
     assert "another dump of this value is under way" in refused(r, "TAMIS.DUMP", "f", 0)
-    pieces = [data]
-    while first:
-        first, data = r.execute_command("TAMIS.DUMP", "f", first)
-        pieces.append(data)
-    whole, at = b"".join(pieces), 0
-    while at < len(whole):
-        r.execute_command("TAMIS.LOAD", "g", at, whole[at:at + (4 << 20)])
-        at += 4 << 20
+    push(r, "g", data + rest(r, "f", first), size=4 * MB)
     assert server.digest("g") == digest
     first, _ = r.execute_command("TAMIS.DUMP", "f", 0)
     r.execute_command("TAMIS.ADD", "f", "and later")
@@ -182,25 +147,13 @@ def test_a_large_load_goes_through_restarts(servers):
     large(r, "f", *COUNTED, capacity=3000000)
     data = pull(r, "f")
     cut = [0, 128, 1000, 3 << 20, (9 << 20) + 77, len(data)]
-    for i in range(1, len(cut) - 1):
-        part = data[cut[i - 1]:cut[i]]
-        assert r.execute_command("TAMIS.LOAD", "g", cut[i - 1], part) == len(data) - cut[i]
-        digest = server.digest("f", "g")
-        assert r.execute_command("DEBUG", "RELOAD") == b"OK"
-        assert server.digest("f", "g") == digest
-        if i == 3:
-            r.bgrewriteaof()
-            wait(lambda: r.info("persistence")["aof_rewrite_in_progress"] == 0, 60)
-        server.restart()
-        r = server.r
-        assert server.digest("f", "g") == digest
+    goes_through_restarts(server, "f", "g", data, cut, 8 * MB)
+    r = server.r
     assert "still being loaded" in refused(r, "TAMIS.EXISTS", "g", 1)
     assert r.execute_command("COPY", "g", "h") == 1
     assert r.restore("i", 0, r.dump("g"))
     for key in "ghi":
-        for i in range(cut[-2], len(data), 7000001):
-            left = r.execute_command("TAMIS.LOAD", key, i, data[i:i + 7000001])
-        assert left == 0
+        push(r, key, data, cut[-2], 7000001)
         assert server.digest(key) == server.digest("f")
 
 
@@ -211,21 +164,14 @@ def test_a_large_load_refuses(servers):
     r = master.r
     large(r, "f", *COUNTED, capacity=3000000)
     data = pull(r, "f")
-    step = 1 << 20
+    step = MB
     for at in (20, 200, 3 << 20, len(data) - 1):
         spoiled = bytearray(data)
         spoiled[at] ^= 64
-        error = None
-        for i in range(0, len(data), step):
-            try:
-                r.execute_command("TAMIS.LOAD", "g", i, bytes(spoiled[i:i + step]))
-            except redis.ResponseError as e:
-                error = str(e)
-                break
+        i, error = load_until_refused(r, "g", cut_up(spoiled, step))
         assert error and i == (0 if at < 1000 else len(data) // step * step), (at, i, error)
         page = re.search(r"bytes (\d+) to (\d+) does not match", error)
         assert at != 3 << 20 or int(page[1]) <= at <= int(page[2]) < int(page[1]) + 4096, error
-        assert r.exists("g") == 0
     r.execute_command("TAMIS.LOAD", "g", 0, data[:step])
     assert refused(r, "TAMIS.LOAD", "g", 2 * step, data[2 * step:3 * step]) == \
         "received bad data: the next byte is %d" % step
@@ -261,21 +207,4 @@ def test_transactions_and_scripts(server, r):
 
 @pytest.mark.skipif(ASAN, reason="the sanitizer's allocator is not the server's")
 def test_loading_takes_the_memory_of_the_value(servers):
-    """A restart, RESTORE and LOAD: never twice. The allocator has its steps."""
-    family = {"tamis.family-key": "0123456789abcdef" * 2}
-    server = servers(**family)
-    large(server.r, "f")
-    usage, digest = server.r.memory_usage("f"), server.digest("f")
-    server.r.save()
-    server.restart()
-    assert server.digest("f") == digest
-    assert server.r.info("memory")["used_memory_peak"] < 1.4 * usage
-    payload = server.r.dump("f")
-    other = servers(**family)
-    loadchunks(other.r, "f", scandump(server.r, "f"))
-    assert other.digest("f") == digest
-    assert other.r.info("memory")["used_memory_peak"] < 1.4 * usage
-    other.r.flushall()
-    other.r.restore("f", 0, payload)  # the payload is there beside it, compressed
-    assert other.digest("f") == digest
-    assert other.r.info("memory")["used_memory_peak"] < 1.4 * usage + 4 * len(payload)
+    takes_its_memory_once(servers, lambda r: large(r, "v"))

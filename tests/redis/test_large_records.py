@@ -2,15 +2,14 @@
 import pytest
 import redis
 
-from conftest import ASAN, wait
+from conftest import ASAN
+from large import (CHANGED, FAMILY, MB, OVER, cut_up, goes_through_restarts, keeps_no_one_waiting,
+                   load_until_refused, loadchunks, push, rest, scandump, takes_its_memory_once)
 from test_bytes import pull
 from test_keys import refused
-from test_large import CHANGED, OVER, loadchunks, scandump
 from test_records import xinfo
 from test_replica import pair, synced
-from test_time import Counted
 
-MB = 1 << 20
 TABLE = ["VERIFIER", "table", "DELETABLE"]
 ADD = """for i = tonumber(ARGV[1]), tonumber(ARGV[2]) - 1 do
              redis.call('TAMIS.XADD', KEYS[1], 'a=' .. i, 'b=' .. i % 50)
@@ -31,13 +30,6 @@ def large(r, key, *options, records=20000, share=4):
     r.config_set("tamis.work-limit", r.memory_usage(key) // 5)
 
 
-def push(r, key, data, first=0, size=MB):
-    size = min(size, int(r.config_get("tamis.work-limit")["tamis.work-limit"]))
-    for i in range(first, len(data), size):
-        left = r.execute_command("TAMIS.LOAD", key, i, data[i:i + size])
-    assert left == 0
-
-
 def members(r, key, n):
     pipe = r.pipeline(transaction=False)
     for i in range(0, n, 97):
@@ -53,23 +45,17 @@ def limit_as_before(r):
 
 @pytest.mark.parametrize("options", [[], ["DELETABLE"], TABLE], ids=" ".join)
 def test_dump_and_load_keep_no_one_waiting(servers, options):
-    """As for filters: the bound is far more than a call takes."""
     master, replica = pair(servers)
     r = master.r
     n = 40000 if ASAN else 200000 if "table" in options else 20000
     large(r, "x", *options, records=n, share=2 if ASAN else 1)
     synced(master, replica)
-    times = []
-    for _ in range(3):
+
+    def move(counted):
         r.delete("y", "z")
-        counted = Counted(unix_socket_path=master.socket)
         push(counted, "y", pull(counted, "x"))
         loadchunks(counted, "z", scandump(counted, "x"))
-        times.append(counted.longest)
-        if times[-1] < (300 if ASAN else 30):
-            break
-    else:
-        pytest.fail("milliseconds of a call: %s" % times)
+    keeps_no_one_waiting(master, move)
     digest = master.digest("x")
     assert master.digest("y") == master.digest("z") == digest
     synced(master, replica)
@@ -120,11 +106,7 @@ def test_two_dumps_while_records_are_added(server, r):
     cursor, piece = r.execute_command("TAMIS.DUMP", "x", 0)
     add(r, "x", 5000, 5001)
     assert "another dump of this value is under way" in refused(r, "TAMIS.DUMP", "x", 0)
-    data = [piece]
-    while cursor:
-        cursor, piece = r.execute_command("TAMIS.DUMP", "x", cursor)
-        data.append(piece)
-    push(r, "y", b"".join(data))
+    push(r, "y", piece + rest(r, "x", cursor))
     assert server.digest("y") == digest
 
 
@@ -135,20 +117,8 @@ def test_a_large_load_goes_through_restarts(servers):
     large(r, "x", *TABLE)
     data = pull(r, "x")
     cut = [0, 128, len(data) // 3, len(data) - 300001, len(data) - 77, len(data)]
-    for i in range(1, len(cut) - 1):
-        for at in range(cut[i - 1], cut[i], 1 << 16):
-            piece = data[at:min(at + (1 << 16), cut[i])]
-            left = r.execute_command("TAMIS.LOAD", "y", at, piece)
-        assert left == len(data) - cut[i]
-        digest = server.digest("x", "y")
-        assert r.execute_command("DEBUG", "RELOAD") == b"OK"
-        assert server.digest("x", "y") == digest
-        if i == 3:
-            r.bgrewriteaof()
-            wait(lambda: r.info("persistence")["aof_rewrite_in_progress"] == 0, 60)
-        server.restart()
-        r = server.r
-        assert server.digest("x", "y") == digest
+    goes_through_restarts(server, "x", "y", data, cut, 1 << 16)
+    r = server.r
     assert "still being loaded" in refused(r, "TAMIS.XQUERY", "y", "a=1")
     assert r.execute_command("COPY", "y", "z") == 1
     assert r.restore("i", 0, r.dump("y"))
@@ -163,7 +133,7 @@ def test_a_large_load_refuses(servers):
     """Damage is found with the piece that has it, or the next; nothing is left, on a replica too."""
     # Under one key two sets with as many records have as many counters above 14, and so as many bytes:
     # under others one of them may have one more, and its piece not fit (seen 5 times in 180).
-    master, replica = pair(servers, **{"tamis.family-key": "0123456789abcdef" * 2})
+    master, replica = pair(servers, **FAMILY)
     r = master.r
     large(r, "x", *TABLE)
     large(r, "other", *TABLE)
@@ -173,28 +143,20 @@ def test_a_large_load_refuses(servers):
     step = len(data) // 7
     assert len(foreign) == len(data)
     r.config_set("tamis.work-limit", 8 * MB)
-    pieces = [data[i:i + step] for i in range(0, len(data), step)]
+    pieces = cut_up(data, step)
     spoiled = []
     for at in (20, 200, len(data) // 2, len(data) - 200):
         damaged = bytearray(data)
         damaged[at] ^= 64
-        spoiled.append((at, [bytes(damaged[i:i + step]) for i in range(0, len(data), step)]))
+        spoiled.append((at, cut_up(damaged, step)))
     spoiled.append((step, [pieces[0], pieces[2], pieces[1]] + pieces[3:]))
     other = max(i for i in range(len(pieces)) if foreign[i * step:(i + 1) * step] != pieces[i])
     strange = foreign[other * step:(other + 1) * step]
     spoiled.append((other * step, pieces[:other] + [strange] + pieces[other + 1:]))
     for at, those in spoiled:
-        error, i = None, 0
-        for piece in those:
-            try:
-                r.execute_command("TAMIS.LOAD", "y", i, piece)
-            except redis.ResponseError as e:
-                error = str(e)
-                break
-            i += step
+        i, error = load_until_refused(r, "y", those)
         assert error and i <= at + max(MB, step), (at, i, error)
         assert "received bad data" in error or (at == 20 and "value-limit" in error), error
-        assert r.exists("y") == 0
     r.execute_command("TAMIS.LOAD", "y", 0, pieces[0])
     assert refused(r, "TAMIS.LOAD", "y", 2 * step, pieces[2]) == \
         "received bad data: the next byte is %d" % step
@@ -220,23 +182,4 @@ def test_more_memory_than_a_value_may_have(servers):
 
 @pytest.mark.skipif(ASAN, reason="the sanitizer's allocator is not the server's")
 def test_loading_takes_the_memory_of_the_value(servers):
-    """A restart, RESTORE and LOAD: never twice. The allocator has its steps."""
-    family = {"tamis.family-key": "0123456789abcdef" * 2}
-    server = servers(**family)
-    large(server.r, "x", *TABLE, records=100000)
-    usage, digest = server.r.memory_usage("x"), server.digest("x")
-    server.r.save()
-    server.restart()
-    assert server.digest("x") == digest
-    slack = 1.4 * usage + 4 * MB
-    assert server.r.info("memory")["used_memory_peak"] < slack
-    server.r.config_set("tamis.work-limit", usage // 4)
-    payload = server.r.dump("x")
-    other = servers(**family)
-    loadchunks(other.r, "x", scandump(server.r, "x"))
-    assert other.digest("x") == digest
-    assert other.r.info("memory")["used_memory_peak"] < slack
-    other.r.flushall()
-    other.r.restore("x", 0, payload)  # the payload is there beside it, compressed
-    assert other.digest("x") == digest
-    assert other.r.info("memory")["used_memory_peak"] < slack + 4 * len(payload)
+    takes_its_memory_once(servers, lambda r: large(r, "v", *TABLE, records=100000), 4 * MB)

@@ -8,11 +8,11 @@ import pytest
 import redis
 
 from conftest import TAMIS, free_port, wait
+from large import loadchunks, scandump
 from sets import Load, names
 from test_bytes import pull
 from test_hostile import sealed
 from test_keys import refused
-from test_large import loadchunks, scandump
 from test_replica import same, synced
 
 MINE, OTHER = "00112233445566778899aabbccddeeff", "ff" * 16
