@@ -135,6 +135,7 @@ void digest_set_list(const struct digest_set *set, tamis_digest *out);
 /* Adds digests to a relation. In the `slots` of a table a zero is an empty slot, not a digest. */
 bool gather_digests(tamis_gather *g, uint32_t relation, const tamis_digest *digests, uint64_t n,
                     bool slots);
+void bounds_widen(tamis_range *bounds, const tamis_range *by);
 
 /* ---- catalog_strip.c ---- */
 

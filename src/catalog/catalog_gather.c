@@ -332,12 +332,12 @@ static unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *ty
     return type->parts(value, give_part, &to);
 }
 
-static void widen(tamis_range *bounds, tamis_order order)
+void bounds_widen(tamis_range *bounds, const tamis_range *by)
 {
-    if (tamis_order_compare(order, bounds->low) < 0)
-        bounds->low = order;
-    if (tamis_order_compare(order, bounds->high) > 0)
-        bounds->high = order;
+    if (tamis_order_compare(by->low, bounds->low) < 0)
+        bounds->low = by->low;
+    if (tamis_order_compare(by->high, bounds->high) > 0)
+        bounds->high = by->high;
 }
 
 /* Gathers all keys of a value that was not seen recently; in a combination it counts as a whole. */
@@ -348,8 +348,10 @@ static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
     char room[NORMAL_ROOM];
     tamis_digest whole = {0, 0};
     tamis_key normal = value_normal(s->types[at], value, room);
-    if (s->order_at[at] != ORDER_NONE && normal.data == room)
-        widen(&g->bounds[s->order_at[at]], type->order(room, normal.len));
+    if (s->order_at[at] != ORDER_NONE && normal.data == room) {
+        tamis_order order = type->order(room, normal.len);
+        bounds_widen(&g->bounds[s->order_at[at]], &(tamis_range){order, order});
+    }
     unsigned parts = gather_parts(g, at, type, value);
     bool keyless = s->bounds_only[at] || (parts && type->splits);
     if (keyless && !(g->combined >> at & 1))

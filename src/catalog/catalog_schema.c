@@ -6,34 +6,24 @@
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-static tamis_error take_attribute(tamis_schema *s, const tamis_attribute *at, tamis_reason *reason)
-{
-    size_t len = at->name ? strlen(at->name) : 0;
-    uint32_t same;
-    if (len < 1 || len > ATTRIBUTE_LEN)
-        return fail(reason, TAMIS_EARG, "the name of an attribute has 1 to %d bytes",
-                    ATTRIBUTE_LEN);
-    if ((unsigned)at->type >= TAMIS_TYPES)
-        return fail(reason, TAMIS_EARG, "attribute \"%.40s\" has an unknown type", at->name);
-    if (s->attributes && attribute_find(s->names, s->attributes, at->name, &same, NULL) == TAMIS_OK)
-        return fail(reason, TAMIS_EARG, "two attributes are called \"%.40s\"", at->name);
-    s->types[s->attributes] = at->type;
-    s->bounds_only[s->attributes++] = at->bounds_only;
-    memcpy(s->names + s->names_len, at->name, len + 1);
-    s->names_len += (uint32_t)len + 1;
-    return TAMIS_OK;
-}
-
 static tamis_error take_attributes(tamis_schema *s, const tamis_catalog_options *o,
                                    tamis_reason *reason)
 {
-    tamis_error e = TAMIS_OK;
     if (s->attributes + o->n_attributes < 1 || !(o->attributes || o->n_attributes == 0) ||
         o->n_attributes > TAMIS_ATTRIBUTES_MAX - s->attributes)
         return fail(reason, TAMIS_EARG, "a catalog has 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
-    for (size_t i = 0; i < o->n_attributes && e == TAMIS_OK; i++)
-        e = take_attribute(s, &o->attributes[i], reason);
-    return e;
+    for (size_t i = 0; i < o->n_attributes; i++) {
+        const tamis_attribute *at = &o->attributes[i];
+        tamis_error e = attribute_check(at, s->names, s->attributes, reason);
+        if (e != TAMIS_OK)
+            return e;
+        size_t len = strlen(at->name) + 1;
+        memcpy(s->names + s->names_len, at->name, len);
+        s->names_len += (uint32_t)len;
+        s->types[s->attributes] = at->type;
+        s->bounds_only[s->attributes++] = at->bounds_only;
+    }
+    return TAMIS_OK;
 }
 
 static tamis_error take_combos(tamis_schema *s, const tamis_catalog_options *o,
@@ -133,13 +123,9 @@ const char *schema_wrong(tamis_schema *s)
     if (s->segments == 0 || s->segments > SEGMENTS_MAX)
         return "the expected number of segments is out of range";
     uint64_t all = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - s->attributes);
-    for (uint32_t i = 0; i < s->combos; i++) {
-        bool repeated = false;
-        for (uint32_t j = 0; j < i; j++)
-            repeated |= s->masks[j] == s->masks[i];
-        if (repeated || s->masks[i] & ~all || (s->masks[i] & (s->masks[i] - 1)) == 0)
+    for (uint32_t i = 0; i < s->combos; i++)
+        if (combo_wrong(s->masks, i, all))
             return "a combination needs two or more of the attributes";
-    }
     s->ordered = 0;
     for (uint32_t i = 0; i < s->attributes; i++) {
         bool ordered = tamis_type_ordered(s->types[i]);

@@ -15,14 +15,6 @@
 #define GATHERED_MAGIC UINT64_C(0x0131726468746167)
 #define NOT_KNOWN      UINT64_MAX
 
-static void bounds_widen(tamis_range *bounds, const tamis_range *by)
-{
-    if (tamis_order_compare(by->low, bounds->low) < 0)
-        bounds->low = by->low;
-    if (tamis_order_compare(by->high, bounds->high) > 0)
-        bounds->high = by->high;
-}
-
 tamis_error tamis_gather_merge(tamis_gather *g, tamis_gather *from, uint64_t without,
                                tamis_reason *reason)
 {

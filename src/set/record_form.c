@@ -7,26 +7,49 @@
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static tamis_error check_attributes(const tamis_records_options *o, tamis_reason *reason)
+tamis_error attribute_check(const tamis_attribute *at, const char *names, uint32_t n,
+                            tamis_reason *reason)
+{
+    size_t len = at->name ? strlen(at->name) : 0;
+    uint32_t same;
+    if (len < 1 || len > ATTRIBUTE_LEN)
+        return fail(reason, TAMIS_EARG, "the name of attribute %u has %zu bytes, not 1 to %d",
+                    n + 1, len, ATTRIBUTE_LEN);
+    if (n && attribute_find(names, n, at->name, &same, NULL) == TAMIS_OK)
+        return fail(reason, TAMIS_EARG, "two attributes are named \"%.100s\"", at->name);
+    if ((unsigned)at->type >= TAMIS_TYPES)
+        return fail(reason, TAMIS_EARG, "attribute \"%.100s\" has an unknown type", at->name);
+    return TAMIS_OK;
+}
+
+static tamis_error take_attributes(struct record_form *form, char names[NAMES_MAX],
+                                   const tamis_records_options *o, tamis_reason *reason)
 {
     if (o->n_attributes < 1 || o->n_attributes > TAMIS_ATTRIBUTES_MAX || !o->attributes)
         return fail(reason, TAMIS_EARG, "records have 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
-    for (size_t i = 0; i < o->n_attributes; i++) {
+    for (uint32_t i = 0; i < o->n_attributes; i++) {
         const tamis_attribute *at = &o->attributes[i];
-        size_t len = at->name ? strlen(at->name) : 0;
-        if (len < 1 || len > ATTRIBUTE_LEN)
-            return fail(reason, TAMIS_EARG, "the name of attribute %zu has %zu bytes, not 1 to %d",
-                        i + 1, len, ATTRIBUTE_LEN);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(o->attributes[j].name, at->name) == 0)
-                return fail(reason, TAMIS_EARG, "two attributes are named \"%.100s\"", at->name);
-        if ((unsigned)at->type >= TAMIS_TYPES)
-            return fail(reason, TAMIS_EARG, "attribute \"%.100s\" has an unknown type", at->name);
+        tamis_error e = attribute_check(at, names, i, reason);
+        if (e != TAMIS_OK)
+            return e;
         if (at->distinct > BITS_MAX)
             return fail(reason, TAMIS_EARG, "attribute \"%.100s\" can have 2^40 values at most",
                         at->name);
+        size_t len = strlen(at->name) + 1;
+        form->types[i] = at->type;
+        form->distinct[i] = at->distinct;
+        memcpy(names + form->names_len, at->name, len);
+        form->names_len += len;
     }
     return TAMIS_OK;
+}
+
+bool combo_wrong(const uint64_t *masks, uint32_t i, uint64_t all)
+{
+    bool repeated = false;
+    for (uint32_t j = 0; j < i; j++)
+        repeated |= masks[j] == masks[i];
+    return repeated || masks[i] & ~all || (masks[i] & (masks[i] - 1)) == 0;
 }
 
 static void add_mask(struct record_form *form, uint64_t mask)
@@ -65,15 +88,15 @@ tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
                              const tamis_records_options *o, tamis_reason *reason)
 {
     const tamis_options *set = &o->set;
-    tamis_error e = check_attributes(o, reason);
-    if (e != TAMIS_OK)
-        return e;
     *form = (struct record_form){
         .attributes = (uint32_t)o->n_attributes,
         .verifier = o->verifier ? o->verifier : TAMIS_VERIFIER_FILTER,
         .value = o->value ? o->value : TAMIS_VERIFY_MIXED,
         .names = names,
     };
+    tamis_error e = take_attributes(form, names, o, reason);
+    if (e != TAMIS_OK)
+        return e;
     if ((unsigned)o->verifier > TAMIS_VERIFIER_FILTER ||
         (unsigned)o->value > TAMIS_VERIFY_ATTENUATED)
         return fail(reason, TAMIS_EARG, "an unknown verifier or verification value");
@@ -85,13 +108,6 @@ tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
     if ((set->bits || set->hashes) && set->growth != TAMIS_FIXED)
         return fail(reason, TAMIS_EARG,
                     "records of given bits and hashes do not grow: growth fixed");
-    for (size_t i = 0; i < o->n_attributes; i++) {
-        size_t len = strlen(o->attributes[i].name) + 1;
-        form->types[i] = o->attributes[i].type;
-        form->distinct[i] = o->attributes[i].distinct;
-        memcpy(names + form->names_len, o->attributes[i].name, len);
-        form->names_len += len;
-    }
     return settle_combos(form, o, reason);
 }
 
@@ -109,13 +125,9 @@ const char *record_form_wrong(const struct record_form *form, const struct setti
     if (form->verifiers > VERIFIERS_MAX || (form->verifiers > 0) != whole ||
         (whole && form->masks[0] != all))
         return "the verifiers";
-    for (uint32_t i = 1; i < form->verifiers; i++) {
-        bool repeated = false;
-        for (uint32_t j = 0; j < i; j++)
-            repeated |= form->masks[j] == form->masks[i];
-        if (repeated || form->masks[i] & ~all || (form->masks[i] & (form->masks[i] - 1)) == 0)
+    for (uint32_t i = 1; i < form->verifiers; i++)
+        if (combo_wrong(form->masks, i, all))
             return "a combination";
-    }
     for (uint32_t i = 0; i < p; i++)
         if ((unsigned)form->types[i] >= TAMIS_TYPES || form->distinct[i] > BITS_MAX)
             return "an attribute";

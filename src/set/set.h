@@ -415,6 +415,11 @@ const char *form_name(const struct record_form *form, uint32_t attribute);
 /* The number of a name among n consecutive strings; EARG lists the names that exist. */
 tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,
                            tamis_reason *reason);
+/* Checks the name and type of an attribute that follows these n. */
+tamis_error attribute_check(const tamis_attribute *at, const char *names, uint32_t n,
+                            tamis_reason *reason);
+/* Is combination i impossible, or one of those before it? `all`: of all attributes. */
+bool combo_wrong(const uint64_t *masks, uint32_t i, uint64_t all);
 ALWAYS_INLINE uint64_t form_mask_all(const struct record_form *form)
 {
     return UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - form->attributes);
