@@ -40,8 +40,8 @@ ROUNDS = 7 if FULL else 3
 ITEMS = 100
 
 
-def start(folder, module, before=()):
-    process = subprocess.Popen([*before, "redis-server", "--port", "0", "--unixsocket", folder + "/s", "--save",
+def start(folder, module, before=(), server="redis-server"):
+    process = subprocess.Popen([*before, server, "--port", "0", "--unixsocket", folder + "/s", "--save",
                                 "", "--dir", folder, "--logfile", folder + "/log", "--loadmodule",
                                 module], stdout=subprocess.DEVNULL)
     r = redis.Redis(unix_socket_path=folder + "/s")
@@ -195,44 +195,58 @@ def cost(path, libraries):
     return everything, own
 
 
+class Counted:
+    """A server under callgrind, which counts what is executed inside of this function of the server."""
+
+    def __init__(self, module, inside, server="redis-server"):
+        self.folder = tempfile.mkdtemp(prefix="tamis-bench-")
+        self.process, self.r = start(self.folder, module, [
+            "valgrind", "-q", "--tool=callgrind", "--toggle-collect=" + inside,
+            "--callgrind-out-file=%s/out" % self.folder], server)
+
+    def dump(self):
+        """The file with the counts since the last time."""
+        subprocess.run(["callgrind_control", "--dump", str(self.process.pid)], capture_output=True, check=True)
+        self.r.ping()
+        last = max((int(f.split(".")[1]), f) for f in os.listdir(self.folder) if f.startswith("out."))[1]
+        return os.path.join(self.folder, last)
+
+    def per_command(self, commands, libraries=()):
+        """Instructions of one of these commands, and those of the libraries."""
+        pipe = self.r.pipeline(transaction=False)
+        self.dump()
+        for i, words in enumerate(commands):
+            pipe.execute_command(*words)
+            if i % 64 == 63 or i == len(commands) - 1:
+                pipe.execute()
+        return [each / len(commands) for each in cost(self.dump(), libraries)]
+
+    def drop(self):
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
 def counted(module):
     """Instructions of the server for one command, on filters of 40,000 keys: all, and those of the module."""
-    folder, n, rows = tempfile.mkdtemp(prefix="tamis-bench-"), 8000, {}
-    process = None
-
-    def dumped():  # counts since the last time
-        subprocess.run(["callgrind_control", "--dump", str(process.pid)], capture_output=True, check=True)
-        r.ping()
-        last = max((int(f.split(".")[1]), f) for f in os.listdir(folder) if f.startswith("out."))[1]
-        return cost(os.path.join(folder, last), [os.path.basename(module), "libsodium"])
+    # from reading a command to its reply, without what the server does by the clock
+    server, n, rows = Counted(module, "readQueryFromClient"), 8000, {}
     try:
-        # from reading a command to its reply, without what the server does by the clock
-        process, r = start(folder, module, ["valgrind", "-q", "--tool=callgrind", "--toggle-collect=readQueryFromClient",
-                                            "--callgrind-out-file=%s/out" % folder])
-        pipe = r.pipeline(transaction=False)
-        r.execute_command("BF.RESERVE", "grown", 0.01, 100)
-        r.execute_command("BF.RESERVE", "reserved", 0.01, 100_000)
+        server.r.execute_command("BF.RESERVE", "grown", 0.01, 100)
+        server.r.execute_command("BF.RESERVE", "reserved", 0.01, 100_000)
         for i in range(0, 40_000, 1000):
             for name in ("grown", "reserved"):
-                r.execute_command("BF.MADD", name, *["k%012d" % j for j in range(i, i + 1000)])
-        runs = [("GET", "GET", "", "")]
+                server.r.execute_command("BF.MADD", name, *["k%012d" % j for j in range(i, i + 1000)])
+        runs = {"GET": [["GET", "string"]] * n}
         for name in ("grown", "reserved"):
-            runs += [("EXISTS, present, " + name, "BF.EXISTS", name, "k"),
-                     ("EXISTS, absent, " + name, "BF.EXISTS", name, "n"),
-                     ("ADD, present, " + name, "BF.ADD", name, "k"), ("ADD, absent, " + name, "BF.ADD", name, "a")]
-        for title, command, name, letter in runs:
-            dumped()
-            for i in range(n):
-                pipe.execute_command(*(["GET", "string"] if title == "GET" else [command, name, letter + "%012d" % i]))
-                if i % 64 == 63 or i == n - 1:
-                    pipe.execute()
-            rows[title] = [each / n for each in dumped()]
+            for title, command, letter in (("EXISTS, present", "BF.EXISTS", "k"), ("EXISTS, absent", "BF.EXISTS", "n"),
+                                           ("ADD, present", "BF.ADD", "k"), ("ADD, absent", "BF.ADD", "a")):
+                runs["%s, %s" % (title, name)] = [[command, name, letter + "%012d" % i] for i in range(n)]
+        for title, commands in runs.items():
+            rows[title] = server.per_command(commands, [os.path.basename(module), "libsodium"])
         return rows
     finally:
-        if process:
-            process.terminate()
-            process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+        server.drop()
 
 
 def main():
