@@ -153,7 +153,7 @@ static bool commit(struct index_run *run)
 {
     struct bytes note = {0};
     tamis_reason reason = {0};
-    bool good = inputs_encode(run->inputs, &note) || !no_memory(run->path);
+    bool good = inputs_encode(run->inputs, &note) || no_memory(run->path);
     good = good && (!run->publisher || publisher_save(run->publisher, note.data, note.len));
     if (good) {
         tamis_error error = tamis_catalog_commit(run->writer, note.data, note.len, &reason);
