@@ -16,19 +16,12 @@ static uint32_t attributes_of(const tamis_records *index)
     return info.attributes;
 }
 
-static const char *name_of(const tamis_records *index, uint32_t i)
-{
-    tamis_attribute_facts info = {0};
-    tamis_records_attribute_info(index, i, &info);
-    return info.name;
-}
-
 void records_names(const tamis_records *index, uint64_t mask, char *out, size_t room)
 {
     size_t len = 0;
     *out = 0;
     for (uint64_t left = mask; left; left &= left - 1) {
-        const char *name = name_of(index, (uint32_t)__builtin_ctzll(left));
+        const char *name = tamis_records_name(index, (uint32_t)__builtin_ctzll(left));
         int n = snprintf(out + len, room - len, "%s%s", len ? "+" : "", name);
         len += (size_t)n < room - len ? (size_t)n : room - len - 1;
     }
@@ -179,10 +172,10 @@ static bool settle_mask(struct record_reading *g)
     wanted = wanted ? wanted : g->work->asks ? there : all;
     uint64_t lacking = wanted & ~there;
     if (g->input->header_len && (there == 0 || (lacking && g->r->attrs)))
-        return complain(
-                   "no column '%s': standard input: give records with a header that names "
-                   "the attributes",
-                   name_of(g->work->index, (uint32_t)__builtin_ctzll(lacking ? lacking : all))),
+        return complain("no column '%s': standard input: give records with a header that names "
+                        "the attributes",
+                        tamis_records_name(g->work->index,
+                                           (uint32_t)__builtin_ctzll(lacking ? lacking : all))),
                false;
     if (g->input->header_len && lacking) {
         char names[1024];
@@ -205,7 +198,7 @@ static bool open_input(struct record_reading *g)
     tamis_reason reason = {0};
     tamis_error e = input_open(&g->input, "-", &o, &reason);
     for (uint32_t i = 0; i < g->p; i++)
-        names[i] = name_of(g->work->index, i);
+        names[i] = tamis_records_name(g->work->index, i);
     if (e == TAMIS_OK)
         e = selection_new(&g->selection, &g->input->dialect, names, g->p, g->input->header,
                           g->input->header_len, &reason);

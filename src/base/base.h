@@ -81,6 +81,15 @@ ALWAYS_INLINE uint64_t round_up(uint64_t x, uint64_t step)
     return (x + step - 1) / step * step;
 }
 
+ALWAYS_INLINE double to_power(double x, unsigned n)
+{
+    double result = 1;
+    for (; n; n >>= 1, x *= x)
+        if (n & 1)
+            result *= x;
+    return result;
+}
+
 /* A hexadecimal digit, or -1. */
 ALWAYS_INLINE int hex_digit(uint8_t c)
 {

@@ -186,15 +186,6 @@ static void spread_positions(const struct bits *bits, tamis_digest digest, uint6
     bits->family->probe(bits->family, digest, bits->units, bits->k, positions);
 }
 
-static double power(double x, unsigned n)
-{
-    double result = 1;
-    for (; n; n >>= 1, x *= x)
-        if (n & 1)
-            result *= x;
-    return result;
-}
-
 static double spread_rate(const struct bits *bits, uint64_t sample)
 {
     uint64_t n = (bits->units + 63) / 64, step = n > sample ? n / sample : 1;
@@ -203,7 +194,7 @@ static double spread_rate(const struct bits *bits, uint64_t sample)
         ones += (uint64_t)__builtin_popcountll(word_load(&bits->words[i]));
         seen += min_u64(64, bits->units - 64 * i);
     }
-    return power((double)ones / (double)seen, bits->k);
+    return to_power((double)ones / (double)seen, bits->k);
 }
 
 const struct kernel kernel_spread = {
@@ -437,7 +428,7 @@ double blocked_rate(const struct bits *bits, uint64_t sample)
         for (unsigned lane = 0; lane < 8; lane++) {
             uint64_t word = word_load(&bits->words[8 * i + lane]);
             fill[lane] = (double)__builtin_popcountll(word) / 64;
-            all *= power(fill[lane], q);
+            all *= to_power(fill[lane], q);
         }
         for (unsigned rotation = 0; rotation < 8; rotation++) {
             double product = 1;

@@ -78,11 +78,6 @@ struct reader *reader_join(void)
     return reader_mine = r;
 }
 
-uint64_t readers_mark(void)
-{
-    return atomic_fetch_add(&readers_clock, 1) + 1;
-}
-
 uint64_t readers_oldest(void)
 {
     uint64_t oldest = UINT64_MAX;
@@ -104,7 +99,7 @@ uint64_t readers_oldest(void)
 void retire(struct retired **list, struct retired *retired,
             void (*dispose)(struct retired *retired, const tamis_allocator *a))
 {
-    *retired = (struct retired){*list, readers_mark(), dispose};
+    *retired = (struct retired){*list, atomic_fetch_add(&readers_clock, 1) + 1, dispose};
     *list = retired;
 }
 

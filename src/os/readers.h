@@ -53,10 +53,8 @@ ALWAYS_INLINE void readers_leave(uint64_t before)
     atomic_store_explicit(&reader_mine->since, before, memory_order_release);
 }
 
-/* The present time; take it after replacing an object. */
-uint64_t readers_mark(void);
-/* The time when the longest-present reader entered; UINT64_MAX if nobody is inside. An object
-   replaced before a mark may be freed if this is not before the mark. */
+/* The time when the longest-present reader entered; UINT64_MAX if nobody is inside. An object that was
+   retired before that may be freed. */
 uint64_t readers_oldest(void);
 
 /* Embedded in an object that was replaced but may still be read; it is disposed of when no

@@ -94,18 +94,9 @@ static void lane_start(struct lane *a, unsigned k, double j)
     a->skew = lane_pull(a->q, a->r);
 }
 
-static double power(double x, unsigned n)
-{
-    double v = 1;
-    for (; n > 0; n >>= 1, x *= x)
-        if (n & 1)
-            v *= x;
-    return v;
-}
-
 static double lane_moment(const struct lane *a, const double *coef, unsigned c, double x)
 {
-    double v = 0, least = power(x, c);
+    double v = 0, least = to_power(x, c);
     for (unsigned u = 0; u <= c; u++)
         v += coef[u] * a->now[u];
     return v > least ? v : least;
@@ -127,7 +118,7 @@ static void few_start(struct few *f, unsigned k)
     for (unsigned t = 0; t <= EXACT_KEYS * (f->q + 1); t++) {
         for (unsigned x = 0; x <= LANE; x++)
             for (unsigned more = 0; more < 2; more++)
-                f->moment[more][t] += p[x] * power(x / LANE, f->q + more);
+                f->moment[more][t] += p[x] * to_power(x / LANE, f->q + more);
         for (unsigned x = (unsigned)LANE; x > 0; x--)
             p[x] = (p[x] * x + p[x - 1] * (LANE - (x - 1))) / LANE;
         p[0] = 0;
@@ -163,7 +154,7 @@ static double few_rate(unsigned k, unsigned j)
         struct few f;
         few_start(&f, k);
         for (f.j = 1; f.j <= EXACT_KEYS; f.j++)
-            atomic_store_explicit(&known[k][f.j], few_sum(&f, 0, f.j, power(1.0 / LANES, f.j)),
+            atomic_store_explicit(&known[k][f.j], few_sum(&f, 0, f.j, to_power(1.0 / LANES, f.j)),
                                   memory_order_release);
     }
     return atomic_load_explicit(&known[k][j], memory_order_relaxed);
@@ -177,10 +168,10 @@ static double block_rate(const struct lane *a, double j)
         return j > 0 ? few_rate(a->q * LANES + a->r, (unsigned)j) : 0;
     if (!(x > 0))
         return 0;
-    double v = power(lane_moment(a, a->low, a->q, x), LANES - a->r);
+    double v = to_power(lane_moment(a, a->low, a->q, x), LANES - a->r);
     if (a->r == 0)
         return v;
-    v *= power(lane_moment(a, a->high, a->q + 1, x), a->r);
+    v *= to_power(lane_moment(a, a->high, a->q + 1, x), a->r);
     double d = (1 - x) / (LANE * x), pull = 0.5 * j * a->skew * d * d;
     /* few keys: the correction is no longer small */
     pull = pull > 0.25 ? 0.25 : pull < -0.25 ? -0.25 : pull;
