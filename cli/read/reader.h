@@ -117,7 +117,6 @@ bool read_timed(enum read_format format);        /* does its documentation defin
 #define READ_WHOLE "\n"
 
 const char *read_format_name(enum read_format format);
-bool read_format_of(const char *name, enum read_format *out);
 /* The length of the suffix for compression in the name of a file; 0: none. */
 size_t read_packed_suffix(const char *path);
 /* Does the name of a file imply its format, as for input_open()? */

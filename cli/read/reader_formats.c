@@ -68,13 +68,3 @@ const char *read_format_name(enum read_format format)
 {
     return formats[format].name;
 }
-
-bool read_format_of(const char *name, enum read_format *out)
-{
-    for (int i = READ_AUTO; i < READ_FORMATS; i++)
-        if (strcmp(name, formats[i].name) == 0) {
-            *out = (enum read_format)i;
-            return true;
-        }
-    return false;
-}

@@ -502,8 +502,11 @@ static int dump(int argc, char **argv)
     struct input *input;
     struct selection *s;
     tamis_reason reason;
-    if (!read_format_of(argv[0], &options.dialect.format) ||
-        input_open(&input, argv[2], &options, &reason) != TAMIS_OK ||
+    int format = READ_AUTO;
+    while (format < READ_FORMATS && strcmp(argv[0], read_format_name(format)) != 0)
+        format++;
+    options.dialect.format = (enum read_format)format;
+    if (format == READ_FORMATS || input_open(&input, argv[2], &options, &reason) != TAMIS_OK ||
         selection_new(&s, &input->dialect, (const char *const *)(argv + 3), (size_t)argc - 3,
                       input->header, input->header_len, &reason) != TAMIS_OK)
         return fprintf(stderr, "%s\n", reason.text), 2;
