@@ -413,7 +413,7 @@ class Part:
             lows, high, raw, shift = struct.unpack_from("<31H", data, 2), [0] * 31, \
                 struct.unpack_from("<H", data)[0], 16
         elif s == 18:
-            lows, high = struct.unpack_from("<27H", data), [data[54 + i % 7] >> i // 7 * 2 & 3 for i in range(27)]
+            lows, high = struct.unpack_from("<27H", data), [data[54 + i // 4] >> i % 4 * 2 & 3 for i in range(27)]
             raw, shift = struct.unpack_from("<I", data, 60)[0] >> 8, 16
         elif s == 20:
             lows, high = struct.unpack_from("<24H", data), \

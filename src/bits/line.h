@@ -8,8 +8,8 @@
  *        20      24   u16 at 0, 2 .. 46    4 bits, bytes 48..59     u32 at 60
  *        24      20   u16 at 0, 2 .. 38    8 bits, bytes 40..59     u32 at 60
  *
- * The high bits of the first slots are the lowest bits of these bytes, a byte for each slot; those of the next
- * slots are the bits above, and so on. Free slots are 0 and follow the used ones. A kernel compares the low bits
+ * Of 2 bits, four slots share a byte, the first its lowest bits; of 4 bits, the first half of the slots use the low
+ * nibbles, the second half the high ones. Free slots are 0 and follow the used ones. A kernel compares the low bits
  * of all slots at once, and then the few matching slots as a whole. It takes a slot whose low bits are 0 for free:
  * the flag LINE_BARE says that the line has such a slot in use.
  *
@@ -68,34 +68,33 @@ ALWAYS_INLINE void store16(uint8_t *at, uint32_t value)
     __atomic_store_n((uint16_t *)(void *)at, (uint16_t)value, __ATOMIC_RELAXED);
 }
 
-/* Where the high bits of the slots are: the first byte, the number of bytes, and the bits per slot. */
-struct high_parts {
-    unsigned from, bytes, bits;
+/* Where the high bits of a slot are. */
+struct high_bits {
+    unsigned byte, shift, ones;
 };
 
-ALWAYS_INLINE struct high_parts high_parts(unsigned width)
+ALWAYS_INLINE struct high_bits high_bits(unsigned width, unsigned i)
 {
-    return width == 12   ? (struct high_parts){41, 21, 4}
-           : width == 18 ? (struct high_parts){54, 7, 2}
-           : width == 20 ? (struct high_parts){48, 12, 4}
-                         : (struct high_parts){40, 20, 8};
+    if (width == 18)
+        return (struct high_bits){54 + i / 4, i % 4 * 2, 3};
+    if (width == 24)
+        return (struct high_bits){40 + i, 0, 255};
+    unsigned half = width == 12 ? 21 : 12, from = width == 12 ? 41 : 48;
+    return i < half ? (struct high_bits){from + i, 0, 15}
+                    : (struct high_bits){from + i - half, 4, 15};
 }
 
 ALWAYS_INLINE uint32_t high_get(const uint8_t *line, unsigned width, unsigned i)
 {
-    struct high_parts high = high_parts(width);
-    const uint8_t *byte = line + high.from + i % high.bytes;
-    return __atomic_load_n(byte, __ATOMIC_RELAXED) >> i / high.bytes * high.bits &
-           ((1u << high.bits) - 1);
+    struct high_bits high = high_bits(width, i);
+    return __atomic_load_n(line + high.byte, __ATOMIC_RELAXED) >> high.shift & high.ones;
 }
 
 ALWAYS_INLINE void high_put(uint8_t *line, unsigned width, unsigned i, uint32_t value)
 {
-    struct high_parts high = high_parts(width);
-    uint8_t *byte = line + high.from + i % high.bytes;
-    unsigned shift = i / high.bytes * high.bits, ones = (1u << high.bits) - 1;
-    __atomic_store_n(byte, (uint8_t)((*byte & ~(ones << shift)) | value << shift),
-                     __ATOMIC_RELAXED);
+    struct high_bits high = high_bits(width, i);
+    uint32_t rest = line[high.byte] & ~(high.ones << high.shift);
+    __atomic_store_n(line + high.byte, (uint8_t)(rest | value << high.shift), __ATOMIC_RELAXED);
 }
 
 ALWAYS_INLINE uint32_t slot_get(const uint8_t *line, unsigned width, unsigned i)

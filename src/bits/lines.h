@@ -219,7 +219,6 @@ struct pour {
     const struct body *from;
     struct body *to;
     uint8_t *used;       /* number of used slots in each line of `to` */
-    bool fewer;          /* bits of w; or copies: an entry may be present already */
     uint64_t keys, mass; /* of the entries moved: their number, and the sum of 2^u */
     /* Takes an entry that does not fit into a single line with room. */
     tamis_error (*rest)(void *context, uint64_t key);

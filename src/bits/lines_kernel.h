@@ -53,18 +53,23 @@ static TARGET unsigned kernel_used(const uint8_t *line, unsigned width)
     return i < slots ? i : slots;
 }
 
-static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
+ALWAYS_INLINE unsigned greatest_in(const uint8_t *line, unsigned width)
 {
     unsigned greatest = 0;
     uint32_t most = 0;
-    if (LIKELY(width == 16))
-        return greatest16(line);
     for (unsigned i = 0; i < line_slots(width); i++) {
         uint32_t order = slot_order(slot_get(line, width, i));
         greatest = order >= most ? i : greatest;
         most = order >= most ? order : most;
     }
     return greatest;
+}
+
+static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
+{
+    return LIKELY(width == 16) ? greatest16(line)
+           : width == 18       ? greatest_in(line, 18)
+                               : greatest_in(line, width);
 }
 
 /* A lookup in progress. */

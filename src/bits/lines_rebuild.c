@@ -69,10 +69,11 @@ static tamis_error visit_apart(const struct visit *v, const struct apart_list *l
     return e;
 }
 
-static tamis_error visit_stash(const struct visit *v, struct pour *pour);
+struct pouring;
+static tamis_error visit_stash(const struct visit *v, const struct pouring *pour);
 
 /* `pour`, unless NULL, takes entries that fit into a line with room. */
-static tamis_error visit_rest(const struct visit *v, struct pour *pour)
+static tamis_error visit_rest(const struct visit *v, const struct pouring *pour)
 {
     const struct rare *rare = v->body->rare;
     tamis_error e = rare ? visit_apart(v, &rare->coarse) : TAMIS_OK;
@@ -138,44 +139,80 @@ tamis_error lines_each(const struct lines *l, entry_fn take, void *context)
     return e;
 }
 
-/* ---- the same part in another size ----------------------------------------------------------- */
+/* ---- a part in another size, or split -------------------------------------------------------- */
+
+/* A part on its way into another of the same depth, or into 16 deeper ones, which the top bits of w choose. */
+struct pouring {
+    const struct visit *visit;
+    const struct target *target;
+    unsigned cut; /* the number of the other bits of w */
+    bool stashed; /* what comes was in the stash: an entry may be a copy of one in a line */
+};
+
+/* The body that entries go into: a copy of what the loops need, so that it stays in registers while slots are
+   written. */
+struct into {
+    uint32_t number;
+    bool fewer; /* bits of w; or copies: an entry may be present already */
+    int more;   /* bits that w gains, those that chose the body included */
+    struct body *body;
+    uint8_t *used;       /* number of used slots in each line */
+    uint64_t keys, mass; /* of the entries moved: their number, and the sum of 2^u */
+};
+
+ALWAYS_INLINE struct into into_number(const struct pouring *p, uint32_t i)
+{
+    const struct body *from = p->visit->body;
+    struct body *to = p->target[i].body;
+    int more = (int)from->shift - to->shift + to->depth - from->depth;
+    return (struct into){i, p->stashed || more < 0, more, to, p->target[i].used, 0, 0};
+}
+
+ALWAYS_INLINE void into_count(const struct into *in)
+{
+    in->body->keys += in->keys;
+    in->body->used += in->keys;
+    in->body->mass += in->mass;
+}
 
 /* Puts an entry into a new body, if it fits into a single line with room. Nearly all do. */
-ALWAYS_INLINE bool pour_entry(struct pour *p, uint64_t low, unsigned u, unsigned width)
+ALWAYS_INLINE bool pour_entry(struct into *in, uint64_t low, unsigned u, unsigned width)
 {
-    struct body *b = p->to;
+    struct body *b = in->body;
     uint64_t line = line_of(b, low), mark = UINT64_C(1) << u;
-    unsigned used = p->used[line];
+    unsigned used = in->used[line];
     uint32_t slot = (uint32_t)(low << 1 | mark) & slot_ones(width);
     if (UNLIKELY(is_coarse(width, u) || (u && line_of(b, low + mark - 1) != line) ||
                  used >= line_slots(width) || slot_bare(width, slot) ||
-                 (p->fewer && slot_present(b, line, slot))))
+                 (in->fewer && slot_present(b, line, slot))))
         return false;
     slot_put(body_line(b, line), width, used, slot);
-    p->used[line] = (uint8_t)(used + 1);
-    p->keys++;
-    p->mass += mark;
+    in->used[line] = (uint8_t)(used + 1);
+    in->keys++;
+    in->mass += mark;
     return true;
 }
 
-/* The number of bits that w gains in the new body. */
-ALWAYS_INLINE int pour_more(const struct pour *p)
+/* The same for a slot of a line; what it knows beyond the bits of w in the new body is lost. `width`: of the new
+   bodies; 0: they differ. */
+ALWAYS_INLINE bool pour_slot(const struct pouring *p, struct into *in, uint32_t slot, uint64_t low,
+                             unsigned width)
 {
-    return (int)p->from->shift - (int)p->to->shift;
+    if (UNLIKELY(low >> p->cut != in->number)) {
+        into_count(in);
+        *in = into_number(p, (uint32_t)(low >> p->cut));
+    }
+    int left = (int)__builtin_ctz(slot) + in->more;
+    low &= (UINT64_C(1) << p->cut) - 1;
+    return pour_entry(in, in->more >= 0 ? low << in->more : low >> -in->more,
+                      left > 0 ? (unsigned)left : 0, width ? width : in->body->width);
 }
 
-/* The same for a slot of a line. */
-ALWAYS_INLINE bool pour_slot(struct pour *p, uint32_t slot, uint64_t low, int more, unsigned width)
-{
-    int left = (int)__builtin_ctz(slot) + more;
-    return LIKELY(left >= 0) &&
-           pour_entry(p, more >= 0 ? low << more : low >> -more, (unsigned)left, width);
-}
-
-static tamis_error visit_stash(const struct visit *v, struct pour *pour)
+static tamis_error visit_stash(const struct visit *v, const struct pouring *pour)
 {
     const struct body *b = v->body;
     const struct stash *stash = atomic_load(&b->stash);
+    struct into in = pour ? into_number(pour, 0) : (struct into){0};
     tamis_error e = TAMIS_OK;
     for (uint32_t i = 0; stash && i < stash->room && e == TAMIS_OK; i++) {
         uint64_t entry = stash->entry[i], line = stash_line(entry);
@@ -185,22 +222,23 @@ static tamis_error visit_stash(const struct visit *v, struct pour *pour)
         uint64_t from = first_of(b, line);
         uint64_t low = from + ((slot_order(slot) / 2 - from) & slot_ones(b->width - 1u));
         if (line_of(b, low) != line || /* begins in an earlier line */
-            (pour && stash_copies(entry) == 1 &&
-             pour_slot(pour, slot, low, pour_more(pour), pour->to->width)))
+            (pour && stash_copies(entry) == 1 && pour_slot(pour, &in, slot, low, 0)))
             continue;
         e = visit_key(v, low << 1 | (slot & -slot), stash_copies(entry));
     }
+    if (pour)
+        into_count(&in);
     return e;
 }
 
-/* Moves the slots of all lines, in order, so that both bodies are read or written only once. */
-ALWAYS_INLINE tamis_error pour_lines(struct pour *p, unsigned width, unsigned to)
+/* Moves the slots of all lines, in order, so that all bodies are read or written only once. */
+ALWAYS_INLINE tamis_error pour_lines(const struct pouring *p, unsigned width, unsigned to)
 {
-    const struct body *b = p->from;
+    const struct body *b = p->visit->body;
     unsigned slots = line_slots(width);
-    int more = pour_more(p);
     uint64_t first = 0, mask = slot_ones(width - 1u);
     struct border border = border_at_first(b);
+    struct into in = into_number(p, 0);
     tamis_error e = TAMIS_OK;
     for (uint64_t line = 0; line < b->lines && e == TAMIS_OK; line++) {
         const uint8_t *at = body_line(b, line);
@@ -211,12 +249,13 @@ ALWAYS_INLINE tamis_error pour_lines(struct pour *p, unsigned width, unsigned to
             uint64_t low = first + ((slot_order(slot) / 2 - first) & mask);
             if (UNLIKELY(is_coarse(width, (unsigned)__builtin_ctz(slot)) || low >= border.first))
                 continue;
-            if (UNLIKELY(!pour_slot(p, slot, low, more, to)))
-                e = p->rest(p->context, low << 1 | (slot & -slot));
+            if (UNLIKELY(!pour_slot(p, &in, slot, low, to)))
+                e = visit_key(p->visit, low << 1 | (slot & -slot), 1);
         }
         first = border.first;
         border_move(&border);
     }
+    into_count(&in);
     return e;
 }
 
@@ -225,27 +264,33 @@ static tamis_error pour_rest(void *visit, uint64_t key)
     return visit_key(visit, key, 1);
 }
 
-/* Moves a whole part into another of the same depth. */
-static tamis_error pour(struct visit *v, const struct target *t)
+/* Two parts of the same depth with slots of 16 bits, by the kernel. */
+static tamis_error pour_quickly(struct visit *v, const struct target *t)
 {
-    struct body *to = t->body;
-    struct pour p = {.from = v->body, .to = to, .used = t->used, .rest = pour_rest, .context = v};
-    int more = pour_more(&p);
-    p.fewer = more < 0;
-    bool quick =
-        lines_kernel()->pour && v->body->width == 16 && to->width == 16 && (more == 0 || more == 1);
-    unsigned width = v->body->width;
-    bool small = width == 18 && to->width == 18; /* rate 1 % */
-    tamis_error e = quick   ? lines_kernel()->pour(&p)
-                    : small ? pour_lines(&p, 18, 18)
-                            : pour_lines(&p, width, to->width);
-    p.fewer = true; /* entries of the stash may be copies of those in lines */
-    if (e == TAMIS_OK)
-        e = visit_rest(v, &p);
-    to->keys += p.keys;
-    to->used += p.keys;
-    to->mass += p.mass;
+    struct pour p = {
+        .from = v->body, .to = t->body, .used = t->used, .rest = pour_rest, .context = v};
+    tamis_error e = lines_kernel()->pour(&p);
+    into_count(&(struct into){.body = t->body, .keys = p.keys, .mass = p.mass});
     return e;
+}
+
+/* Moves a whole part into another of the same depth, or into 16 deeper ones. */
+static tamis_error pour(struct visit *v, const struct target *targets, uint32_t n)
+{
+    unsigned width = v->body->width, to = targets[0].body->width;
+    for (uint32_t i = 1; i < n; i++)
+        to = targets[i].body->width == to ? to : 0;
+    struct pouring p = {v, targets, body_bits(v->body) - (n > 1 ? DEPTH_STEP : 0), false};
+    int more = into_number(&p, 0).more;
+    bool quick =
+        n == 1 && lines_kernel()->pour && width == 16 && to == 16 && (more == 0 || more == 1);
+    tamis_error e = quick                     ? pour_quickly(v, targets)
+                    : width == 18 && to == 18 ? pour_lines(&p, 18, 18) /* rate 1 % */
+                    : width == 18 && to == 16 ? pour_lines(&p, 18, 16)
+                    : width == 16 && to == 16 ? pour_lines(&p, 16, 16)
+                                              : pour_lines(&p, width, to);
+    p.stashed = true;
+    return e == TAMIS_OK ? visit_rest(v, &p) : e;
 }
 
 /* The rebuild of the parts at some positions: one of another size, 16 out of one, or one out of 16. */
@@ -403,19 +448,21 @@ static uint32_t rebuild_which(const struct rebuild *r, uint64_t place)
     return r->n > 1 ? (uint32_t)(place >> (64 - r->depth)) & (r->n - 1) : 0;
 }
 
-static tamis_error rebuild_count(void *context, uint64_t place, unsigned known, uint64_t copies)
-{
-    struct rebuild *r = context;
-    (void)known;
-    /* One in a line; the other copies are one entry of the stash. */
-    r->keys[rebuild_which(r, place)] += min_u64(copies, 2);
-    return TAMIS_OK;
-}
-
 static tamis_error rebuild_take(void *context, uint64_t place, unsigned known, uint64_t copies)
 {
     struct rebuild *r = context;
     return lines_take(&r->target[rebuild_which(r, place)], place, known, copies);
+}
+
+/* The slots that each of the new parts will have, within those of a line. */
+static void rebuild_count(struct rebuild *r, const struct body *b)
+{
+    const struct stash *stash = atomic_load(&b->stash);
+    for (uint64_t line = 0; line < b->lines; line++)
+        r->keys[line * r->n / b->lines] += lines_kernel()->used(body_line(b, line), b->width);
+    for (uint32_t i = 0; stash && i < stash->room; i++)
+        if (stash->entry[i] && stash_line(stash->entry[i]) < b->lines)
+            r->keys[stash_line(stash->entry[i]) * r->n / b->lines]++;
 }
 
 static tamis_error rebuild_fill(struct rebuild *r)
@@ -423,17 +470,16 @@ static tamis_error rebuild_fill(struct rebuild *r)
     struct lines *l = r->lines;
     const struct body *old = body_at(r->root, r->first);
     uint64_t old_bytes = body_bytes(old); /* will be freed */
-    bool same =
-        r->n == 1 && body_positions(r->root, old) == r->positions; /* one part before and after */
-    r->keys[0] = same ? old->used : 0;
-    if (!same)
-        visit_positions(r->root, r->first, r->positions, rebuild_count, r);
+    bool one = body_positions(r->root, old) == r->positions, same = one && r->n == 1;
     struct content content = {0};
+    if (r->n > 1)
+        rebuild_count(r, old);
     for (uint32_t i = r->first; i < r->first + r->positions;) {
         const struct body *b = body_at(r->root, i);
         content.rate += /* the mean of the old parts, which the new ones inherit */
             mass_share(b, b->mass) * body_positions(r->root, b) / r->positions;
         content.known = (unsigned)max_u64(content.known, b->depth + body_bits(b));
+        r->keys[0] += r->n > 1 ? 0 : b->used;
         i += body_positions(r->root, b);
     }
     uint64_t bytes = 0;
@@ -454,10 +500,10 @@ static tamis_error rebuild_fill(struct rebuild *r)
             return TAMIS_ENOMEM;
         memory_count(l);
     }
-    if (!same)
+    if (!one)
         return visit_positions(r->root, r->first, r->positions, rebuild_take, r);
     uint64_t top = r->depth ? (uint64_t)r->first << (64 - DEPTH_LAST) : 0;
-    return pour(&(struct visit){old, top, lines_take, &r->target[0]}, &r->target[0]);
+    return pour(&(struct visit){old, top, rebuild_take, r}, r->target, r->n);
 }
 
 void shelf_settle(struct shelf *shelf)

@@ -279,10 +279,12 @@ static tamis_error add_batch_deletable(struct set *s, const tamis_digest *digest
 static size_t add_run(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh)
 {
     enum { RUN = 1024 };
-    uint8_t unused[RUN] = {0};
     struct vector *v = s->stack->into;
     size_t done = 0;
-    while (v && done < n) {
+    if (!v)
+        return 0;
+    uint8_t unused[RUN] = {0};
+    while (done < n) {
         size_t some = n - done < RUN ? n - done : RUN;
         if (v->load + some > v->capacity)
             break;
