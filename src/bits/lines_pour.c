@@ -187,10 +187,12 @@ ALWAYS_INLINE bool pour_entry(struct into *in, uint64_t low, unsigned u, unsigne
 }
 
 /* The same for a slot of a line; what it knows beyond the bits of w in the new body is lost. `width`: of the new
-   bodies; 0: they differ. */
+   bodies; 0: they differ. `plain`: there is one, of no fewer bits. */
 ALWAYS_INLINE bool pour_slot(const struct pouring *p, struct into *in, uint32_t slot, uint64_t low,
-                             unsigned width)
+                             unsigned width, bool plain)
 {
+    if (plain)
+        return pour_entry(in, low << in->more, (unsigned)(__builtin_ctz(slot) + in->more), width);
     if (UNLIKELY(low >> p->cut != in->number)) {
         into_count(in);
         *in = into_number(p, (uint32_t)(low >> p->cut));
@@ -215,7 +217,7 @@ static tamis_error visit_stash(const struct visit *v, const struct pouring *pour
         uint64_t from = first_of(b, line);
         uint64_t low = from + ((slot_order(slot) / 2 - from) & slot_ones(b->width - 1u));
         if (line_of(b, low) != line || /* begins in an earlier line */
-            (pour && stash_copies(entry) == 1 && pour_slot(pour, &in, slot, low, 0)))
+            (pour && stash_copies(entry) == 1 && pour_slot(pour, &in, slot, low, 0, false)))
             continue;
         e = visit_key(v, low << 1 | (slot & -slot), stash_copies(entry));
     }
@@ -225,13 +227,15 @@ static tamis_error visit_stash(const struct visit *v, const struct pouring *pour
 }
 
 /* Moves the slots of all lines, in order, so that all bodies are read or written only once. */
-ALWAYS_INLINE tamis_error pour_lines(const struct pouring *p, unsigned width, unsigned to)
+ALWAYS_INLINE tamis_error pour_lines(const struct pouring *p, unsigned width, unsigned to,
+                                     bool plain)
 {
     const struct body *b = p->visit->body;
     unsigned slots = line_slots(width);
     uint64_t first = 0, mask = slot_ones(width - 1u);
     struct border border = border_at_first(b);
     struct into in = into_number(p, 0);
+    in.fewer &= !plain;
     tamis_error e = TAMIS_OK;
     for (uint64_t line = 0; line < b->lines && e == TAMIS_OK; line++) {
         const uint8_t *at = body_line(b, line);
@@ -242,7 +246,7 @@ ALWAYS_INLINE tamis_error pour_lines(const struct pouring *p, unsigned width, un
             uint64_t low = first + ((slot_order(slot) / 2 - first) & mask);
             if (UNLIKELY(is_coarse(width, (unsigned)__builtin_ctz(slot)) || low >= border.first))
                 continue;
-            if (UNLIKELY(!pour_slot(p, &in, slot, low, to)))
+            if (UNLIKELY(!pour_slot(p, &in, slot, low, to, plain)))
                 e = visit_key(p->visit, low << 1 | (slot & -slot), 1);
         }
         first = border.first;
@@ -276,11 +280,12 @@ tamis_error pour(struct visit *v, const struct target *targets, uint32_t n)
     int more = into_number(&p, 0).more;
     bool quick =
         n == 1 && lines_kernel()->pour && width == 16 && to == 16 && (more == 0 || more == 1);
-    tamis_error e = quick                     ? pour_quickly(v, targets)
-                    : width == 18 && to == 18 ? pour_lines(&p, 18, 18) /* rate 1 % */
-                    : width == 18 && to == 16 ? pour_lines(&p, 18, 16)
-                    : width == 16 && to == 16 ? pour_lines(&p, 16, 16)
-                                              : pour_lines(&p, width, to);
+    bool plain = n == 1 && more >= 0;
+    tamis_error e = quick                              ? pour_quickly(v, targets)
+                    : plain && width == 18 && to == 18 ? pour_lines(&p, 18, 18, true) /* rate 1 % */
+                    : width == 18 && to == 16          ? pour_lines(&p, 18, 16, false)
+                    : width == 16 && to == 16          ? pour_lines(&p, 16, 16, false)
+                                                       : pour_lines(&p, width, to, false);
     p.stashed = true;
     return e == TAMIS_OK ? visit_rest(v, &p) : e;
 }

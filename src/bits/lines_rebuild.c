@@ -32,10 +32,11 @@ struct size {
     unsigned width;
 };
 
-/* The only part of a set that is not split has slots of the next width, so that its entries add little to the rate of
-   a large set, to which each later doubling adds 0.08 percentage points at 1 %. It grows in small steps, each of which
-   costs little. */
+/* The only part of a set that is not split has slots of the next width, and the one after while it is tiny, so that
+   its entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %.
+   It grows in small steps, each of which costs little. */
 #define SMALL 32768
+#define TINY  512
 
 /* What a new part has to hold. */
 struct content {
@@ -60,7 +61,7 @@ static double whole_rate(const struct rebuild *r, double rate)
 
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
-   kept for what four more doublings with wider slots would add. */
+   kept for what two more doublings with wider slots would add. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
@@ -69,6 +70,8 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
     bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
     bool wider = small && !stays && l->width < WIDTH_LAST;
     struct size size = {0, wider ? width_after(l->width) : l->width};
+    if (wider && used < TINY && size.width < WIDTH_LAST)
+        size.width = width_after(size.width);
     uint64_t step = small ? used / (used < 4096 ? 24 : 12) : used / 16 * 3;
     for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);
@@ -84,7 +87,7 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
         if (size.width == WIDTH_LAST)
             return size;
         unsigned next = width_after(size.width);
-        double left = 4.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
+        double left = 2.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }
