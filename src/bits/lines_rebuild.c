@@ -61,7 +61,7 @@ static double whole_rate(const struct rebuild *r, double rate)
 
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
-   kept for what two more doublings with wider slots would add. */
+   kept for what three more doublings with wider slots would add. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
@@ -87,7 +87,7 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
         if (size.width == WIDTH_LAST)
             return size;
         unsigned next = width_after(size.width);
-        double left = 2.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
+        double left = 3.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }
@@ -144,8 +144,10 @@ tamis_plan_lines tamis_plan_smooth(uint64_t n, double p)
         struct content content = {(uint64_t)used, (uint64_t)used, rate, known};
         size = size_for(&l, NULL, content, depth, split ? 128 : 256);
         bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
-        double least = used / (double)(UINT64_C(1) << bits); /* if known bits are lost */
-        rate = depth + bits < known && least > rate ? least : rate;
+        /* Known bits are lost: half of the entries knew them all, a quarter all but one, and so on. */
+        for (unsigned lost = known - min_u64(known, depth + bits), j = 0; j < lost; j++)
+            rate += used / (double)(UINT64_C(2) << j) *
+                    (1 - 1 / (double)(UINT64_C(1) << (lost - j))) / (double)(UINT64_C(1) << bits);
     }
 }
 
