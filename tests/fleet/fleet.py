@@ -137,7 +137,8 @@ class Fleet:
         return done
 
     def where(self, *question, status=(0, 1), at=None):
-        """Hosts that may have it with their days, and those in doubt."""
+        """Hosts that may have it with their days, and those in doubt. Tests ask for absent pairs: an absent value is a
+        false candidate of one of ten hosts in 1 of 100 runs, a pair in 1 of 10^5."""
         done = self.run("where", at or self.url, *question, status=status)
         found, doubt = {}, set()
         for line in done.stdout.splitlines():

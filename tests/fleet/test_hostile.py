@@ -48,9 +48,9 @@ def test_a_forged_or_damaged_manifest_is_doubt(fleet):
         snapshot(fleet, "web1", forged)
         found, doubt = fleet.where("ip=10.0.0.0/8")
         assert "web1" in doubt | set(found) and "web2" in found, forged
-        assert "web1" in fleet.where("ip=10.99.0.1", status=(2,))[1], forged
+        assert "web1" in fleet.where("ip=10.99.0.1", "user=nobody", status=(2,))[1], forged
     path.write_bytes(real)
-    assert fleet.where("ip=10.99.0.1") == ({}, set())
+    assert fleet.where("ip=10.99.0.1", "user=nobody") == ({}, set())
 
 
 def test_a_damaged_swapped_or_missing_summary_is_doubt(fleet):
@@ -64,12 +64,12 @@ def test_a_damaged_swapped_or_missing_summary_is_doubt(fleet):
         one.write_bytes(forged)
         for copy in list((fleet.folder / "cache").rglob("status")):
             copy.unlink()   # a host that asks for the first time
-        assert "web1" in fleet.where("ip=10.99.0.1", status=(2,))[1]
+        assert "web1" in fleet.where("ip=10.99.0.1", "user=nobody", status=(2,))[1]
         assert "web2" in fleet.where("ip=10.0.0.0/8")[0]
     os.unlink(one)
-    assert "web1" in fleet.where("ip=10.99.0.1", status=(2,))[1]
+    assert "web1" in fleet.where("ip=10.99.0.1", "user=nobody", status=(2,))[1]
     one.write_bytes(real)
-    assert fleet.where("ip=10.99.0.1") == ({}, set())
+    assert fleet.where("ip=10.99.0.1", "user=nobody") == ({}, set())
 
 
 def test_wrong_names_are_refused(fleet):
@@ -85,10 +85,10 @@ def test_a_seal_keeps_strangers_from_speaking_for_a_host(fleet):
         (fleet.folder / name).write_bytes(os.urandom(16))
     key = str(fleet.folder / "key")
     start(fleet, "--seal", key)
-    absent, there = ["ip=10.99.0.1", "--seal", key], ["ip=10.0.0.0/8", "--seal", key]
+    absent, there = ["ip=10.99.0.1", "user=nobody", "--seal", key], ["ip=10.0.0.0/8", "--seal", key]
     assert fleet.where(*absent) == ({}, set()) and set(fleet.where(*there)[0]) == {"web1", "web2"}
     assert set(fleet.where("ip=10.0.0.0/8")[0]) == {"web1", "web2"}   # whoever does not ask for a seal
-    assert fleet.where("ip=10.99.0.1", "--seal", "other", status=(2,))[1] == {"web1", "web2"}
+    assert fleet.where("ip=10.99.0.1", "user=nobody", "--seal", "other", status=(2,))[1] == {"web1", "web2"}
     real = (fleet.folder / "exchange/web1/snapshot").read_bytes()
     text = subprocess.run(["zstd", "-dc"], input=real[24:], capture_output=True, check=True).stdout
     lines = text.decode().splitlines(keepends=True)
@@ -113,7 +113,7 @@ def test_a_manifest_that_was_put_back_is_doubt(fleet):
     seal = ["--seal", str(fleet.folder / "key")]
     web1 = start(fleet, *seal)[0]
     exchange, kept = fleet.folder / "exchange", fleet.folder / "kept"
-    fleet.where("ip=10.99.0.1", *seal)
+    fleet.where("ip=10.99.0.1", "user=nobody", *seal)
     shutil.copytree(exchange, kept)
     with open(web1.folder / "logs" / "new.csv", "w") as file:
         file.write("time,ip,user,status,msg\n2026-11-01T00:00:00Z,10.77.0.1,zoe,200,new\n")
@@ -124,15 +124,15 @@ def test_a_manifest_that_was_put_back_is_doubt(fleet):
             shutil.rmtree(exchange / name)
             shutil.copytree(kept / name, exchange / name)
     for _ in range(2):
-        assert fleet.where("ip=10.99.0.1", *seal, status=(2,)) == ({}, {"web1"})
+        assert fleet.where("ip=10.99.0.1", "user=nobody", *seal, status=(2,)) == ({}, {"web1"})
     assert set(fleet.where("user=zoe", *seal)[0]) == {"web1"}       # what was known of it is still
     web1.index(0, *seal)
-    assert fleet.where("ip=10.99.0.1", *seal) == ({}, set())
+    assert fleet.where("ip=10.99.0.1", "user=nobody", *seal) == ({}, set())
     clocks = Clocks(fleet.folder, "web1")
     fleet.env.update(clocks.env, XDG_CACHE_HOME=fleet.env["XDG_CACHE_HOME"])
     clocks.set(-3600)                   # of the host: that is no reason to doubt it
     web1.index(0, *seal)
-    assert fleet.where("ip=10.99.0.1", *seal) == ({}, set())
+    assert fleet.where("ip=10.99.0.1", "user=nobody", *seal) == ({}, set())
     assert set(fleet.where("user=zoe", *seal)[0]) == {"web1"}
 
 
@@ -140,7 +140,7 @@ def test_a_sealed_host_is_forgotten_by_each_who_has_copies(fleet):
     (fleet.folder / "key").write_bytes(os.urandom(16))
     seal = ["--seal", str(fleet.folder / "key")]
     start(fleet, *seal)
-    copies, absent = str(fleet.folder / "copies"), ["ip=10.99.0.1", *seal]
+    copies, absent = str(fleet.folder / "copies"), ["ip=10.99.0.1", "user=nobody", *seal]
     assert fleet.where(*absent, "-o", copies) == ({}, set())
     fleet.run("forget", fleet.url, "web1")
     for _ in range(2):                  # anybody could have written that
@@ -155,12 +155,12 @@ def test_a_sealed_host_is_forgotten_by_each_who_has_copies(fleet):
 
 def test_a_host_that_vanished_is_in_doubt_until_it_is_forgotten(fleet):
     start(fleet)
-    assert fleet.where("ip=10.99.0.1") == ({}, set())
+    assert fleet.where("ip=10.99.0.1", "user=nobody") == ({}, set())
     shutil.rmtree(fleet.folder / "exchange" / "web1")
     owners = fleet.folder / "exchange" / "owners"
     owners.write_text("".join(line for line in owners.read_text().splitlines(keepends=True)
                               if not line.startswith("web1")))
     for _ in range(2):
-        assert fleet.where("ip=10.99.0.1", status=(2,)) == ({}, {"web1"})
+        assert fleet.where("ip=10.99.0.1", "user=nobody", status=(2,)) == ({}, {"web1"})
     fleet.hosts[0].index(0)
-    assert fleet.where("ip=10.99.0.1") == ({}, set())
+    assert fleet.where("ip=10.99.0.1", "user=nobody") == ({}, set())

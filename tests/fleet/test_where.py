@@ -147,12 +147,12 @@ def test_days_past_keep_leave_doubt_where_records_are_left(fleet):
     host.index(6, "--keep", "3")
     found, doubt = fleet.where("ip=10.0.0.0/8", "--since", day(5))
     assert host.name in found and min(found[host.name]) >= day(4) and not doubt
-    assert host.name in fleet.where("ip=10.99.0.1", status=(2,))[1]
+    assert host.name in fleet.where("ip=10.99.0.1", "user=nobody", status=(2,))[1]
     check(fleet, 40)
     for at in range(5):
         host.remove(at)
     host.index(7, "--keep", "3")
-    assert fleet.where("ip=10.99.0.1") == ({}, set())
+    assert fleet.where("ip=10.99.0.1", "user=nobody") == ({}, set())
     check(fleet, 20)
 
 
@@ -175,7 +175,7 @@ def test_watermarks_and_rates_are_told(fleet):
     assert covered == [p.stat().st_size for p in (host.folder / "logs").iterdir()]
     as_of = int(re.search(r"^host \S+ \d+ \d+ (\d+) 0$", data.decode(), re.M).group(1))
     assert abs(as_of - (host.folder / "logs.tamis").stat().st_mtime) < 3600
-    done = fleet.run("where", fleet.url, "ip=10.99.0.1", "-v", status=(1,))
+    done = fleet.run("where", fleet.url, "ip=10.99.0.1", "user=nobody", "-v", status=(1,))
     stamp = datetime.datetime.fromtimestamp(as_of, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert "none as of %s" % stamp in done.stderr
     value, pair = map(float, re.search(r"false candidates: (\S+) per value and host-day, (\S+) per combination",
@@ -185,7 +185,7 @@ def test_watermarks_and_rates_are_told(fleet):
 
 def test_fresh_asks_every_host(fleet):
     grow(fleet, 1)
-    found, doubt = fleet.where("ip=10.99.0.1", "--fresh", status=(2,))
+    found, doubt = fleet.where("ip=10.99.0.1", "user=nobody", "--fresh", status=(2,))
     assert not found and doubt == {h.name for h in fleet.hosts}
 
 
