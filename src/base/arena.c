@@ -81,21 +81,21 @@ size_t arena_needs(const struct arena *a, size_t bytes)
     return extent_for(a, bytes) < a->n ? 0 : round_up(bytes - log_end(a).bytes, a->page);
 }
 
-/* More pages for the log: below those that it has, if that place is free. */
+/* Maps more pages for the log, below those that it has if that place is free. */
 static bool log_extend(struct arena *a, size_t bytes)
 {
     size_t more = arena_needs(a, bytes);
-    char *below = a->low ? a->low - more : NULL, *new = mem_pages_new(below, more, a->page);
-    if (new &&new != below && more < bytes) {
-        mem_pages_free(new, more);
+    char *below = a->low ? a->low - more : NULL, *pages = mem_pages_new(below, more, a->page);
+    if (pages && pages != below && more < bytes) {
+        mem_pages_free(pages, more);
         more = round_up(bytes, a->page);
-        new = mem_pages_new(NULL, more, a->page);
+        pages = mem_pages_new(NULL, more, a->page);
     }
-    if (!new)
+    if (!pages)
         return false;
     a->mapped += more;
-    extent_add(a, new, more);
-    a->low = a->free[extent_behind(a, new + 1) - 1].at; /* free space may end where it begins */
+    extent_add(a, pages, more);
+    a->low = a->free[extent_behind(a, pages + 1) - 1].at; /* they may follow free space */
     return true;
 }
 

@@ -6,7 +6,7 @@
  *
  * Blocks are placed one below the other, as in a log: a new one below the one before it, in pages that are mapped
  * for it. A caller that replaces its blocks in turn frees the oldest, so that whole pages become free at the other
- * end, and these are returned to the system: less than 3 % of 300 MB is free space, where first fit left 12 %.
+ * end, and these are returned to the system: 1 to 3 % of 300 MB is free space, where first fit would leave 12 %.
  * Where blocks are freed in another order, so that more than a quarter is free, they are placed first fit.
  */
 #ifndef TAMIS_ARENA_H

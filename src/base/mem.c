@@ -147,7 +147,7 @@ void mem_undumped_free(void *memory, size_t size)
 static char *pages_map(char *near, size_t bytes, int more)
 {
     char *at = mmap(near, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
-    if (at == MAP_FAILED) /* valgrind may refuse a place, instead of choosing another */
+    if (at == MAP_FAILED) /* valgrind may refuse an address instead of choosing another */
         return near ? pages_map(NULL, bytes, more) : NULL;
     return at;
 }

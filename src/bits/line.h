@@ -46,7 +46,7 @@ ALWAYS_INLINE bool width_valid(unsigned width)
     return width == 12 || width == 16 || width == 18 || width == 20 || width == WIDTH_LAST;
 }
 
-/* The mean number of entries per line at which a part grows. At that load 1.4 to 2.3 % of the entries
+/* The mean number of entries per line at which a part grows. At that load 1.5 to 2.5 % of the entries
    are in the stash; on average it is half of that. */
 ALWAYS_INLINE unsigned line_load(unsigned width)
 {

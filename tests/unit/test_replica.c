@@ -550,7 +550,7 @@ TEST(a_lease_runs_out_and_is_renewed)
     CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
     CHECK(tamis_origin_farewell(w.origin, enqueue, &w) == TAMIS_OK);
     CHECK(
-        tamis_follower_take(w.follower, w.queue[0].data, w.queue[0].len, 1, NULL, NULL) ==
+        tamis_follower_take(w.follower, w.queue[0].data, w.queue[0].len, 200, NULL, NULL) ==
         TAMIS_OK); /* the last of its run, even if a clock says that it is older than the one before */
     CHECK(tamis_follower_freshness(w.follower) == TAMIS_GONE);
     world_end(&w);
