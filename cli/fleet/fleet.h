@@ -70,7 +70,7 @@ struct manifest {
 };
 
 void manifest_free(struct manifest *m);
-struct piece *manifest_add(struct manifest *m); /* NULL: no memory */
+bool manifest_add(struct manifest *m, const struct piece *piece); /* false: no memory */
 bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes);
 /* A secret key of the fleet. The MAC of a manifest also covers its pieces, through their checksums. */
 struct seal {
@@ -200,6 +200,7 @@ void copies_path(const struct copies *c, uint64_t file, char out[4096]);
 struct known_host *copies_host(const struct copies *c, const char *name); /* NULL: none */
 const struct known_host *copies_oldest(const struct copies *c); /* by watermark; NULL: no hosts */
 struct known_host *copies_add(struct copies *c, const char *name); /* NULL: no memory */
+bool copies_add_file(struct copies *c, uint64_t number);           /* false: no memory */
 void copies_free(struct copies *c);
 /* Parses the tag of a segment; false: it is not the tag of a piece. */
 bool tag_read(const void *tag, size_t len, char host[HOST_MAX + 1], uint64_t *epoch,

@@ -89,11 +89,9 @@ static bool name_candidate(struct copies *c, struct answer *a, const struct targ
             h->doubt = strdup("summaries older than --keep were dropped");
         return h->doubt;
     }
+    const struct candidate candidate = {h, piece.day};
     h->hit = true;
-    if (!room_for(&a->candidate, a->n, &a->room, sizeof *a->candidate))
-        return false;
-    a->candidate[a->n++] = (struct candidate){h, piece.day};
-    return true;
+    return array_add(&a->candidate, &a->n, &a->room, &candidate, sizeof candidate);
 }
 
 static void count_rates(struct answer *a, const tamis_catalog *catalog)
@@ -114,8 +112,8 @@ static bool ask_target(struct copies *c, struct answer *a, struct target *t, boo
     tamis_error e =
         t->prunes ? question_ask(&t->question, t->catalog, t->bits, t->prunes, &t->answer, &reason)
                   : TAMIS_ENOMEM;
-    if (e != TAMIS_OK)
-        return complain_of(e, &reason, t->path), false;
+    if (!succeeded(e, &reason, t->path))
+        return false;
     a->pieces += tamis_catalog_segments(t->catalog);
     if (rates)
         count_rates(a, t->catalog);
@@ -207,12 +205,10 @@ bool fleet_open(struct copies *c, const char *operand, const char *folder, const
     if (is_address(operand))
         return copies_folder(c, operand, folder) && copies_sync(c, operand);
     if (folder)
-        return complain(
-                   "no address to copy from: -o %s: give redis://HOST:PORT/NAME or file:FOLDER",
-                   folder),
-               false;
+        return refuse("no address to copy from: -o %s: give redis://HOST:PORT/NAME or file:FOLDER",
+                      folder);
     if (strlen(operand) >= sizeof c->folder)
-        return complain("the name is too long: %.100s", operand), false;
+        return refuse("the name is too long: %.100s", operand);
     memcpy(c->folder, operand, strlen(operand) + 1);
     int there = copies_read(c);
     if (there == 0)

@@ -44,12 +44,10 @@ bool copies_folder(struct copies *c, const char *url, const char *folder)
             : snprintf(c->folder, sizeof c->folder, "%s/.cache/tamis/fleet-%016" PRIx64,
                        home ? home : "", sum[0]);
     if (len < 0 || (size_t)len >= sizeof c->folder)
-        return complain("the name of the folder is too long: %.100s: give another with -o",
-                        c->folder),
-               false;
+        return refuse("the name of the folder is too long: %.100s: give another with -o",
+                      c->folder);
     if (!make_folders(c->folder))
-        return complain("%s: %s: give a folder for the copies with -o", strerror(errno), c->folder),
-               false;
+        return refuse("%s: %s: give a folder for the copies with -o", strerror(errno), c->folder);
     return true;
 }
 
@@ -108,6 +106,11 @@ struct known_host *copies_add(struct copies *c, const char *name)
     return &c->host[at];
 }
 
+bool copies_add_file(struct copies *c, uint64_t number)
+{
+    return array_add(&c->file, &c->n_files, &c->files_room, &number, sizeof number);
+}
+
 bool tag_read(const void *tag, size_t len, char host[HOST_MAX + 1], uint64_t *epoch,
               struct piece *piece)
 {
@@ -156,9 +159,8 @@ static bool read_line(struct copies *c, char *text)
     if (strcmp(what, "next") == 0) {
         c->next = line_number(&l, 10);
     } else if (strcmp(what, "file") == 0) {
-        if (!room_for(&c->file, c->n_files, &c->files_room, sizeof *c->file))
+        if (!copies_add_file(c, line_number(&l, 10)))
             return false;
-        c->file[c->n_files++] = line_number(&l, 10);
     } else if (strcmp(what, "host") == 0) {
         const char *name = line_word(&l);
         struct known_host *h = host_valid(name) ? copies_add(c, name) : NULL;
@@ -224,10 +226,7 @@ tamis_lock *copies_lock(const struct copies *c)
     tamis_reason reason = {0};
     const tamis_open_options wait = {.wait = true};
     snprintf(path, sizeof path, "%s/status", c->folder);
-    tamis_error e = tamis_file_lock(&lock, path, &wait, &reason);
-    if (e != TAMIS_OK)
-        complain_of(e, &reason, path);
-    return lock;
+    return succeeded(tamis_file_lock(&lock, path, &wait, &reason), &reason, path) ? lock : NULL;
 }
 
 /* The next sync leaves out their pieces. */

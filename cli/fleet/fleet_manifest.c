@@ -162,10 +162,7 @@ bool file_put(const char *path, const void *data, size_t len)
     const struct carrier_part whole = {data, len};
     const struct saved what = {.of = &whole, .encode = put_whole, .key_inside = true};
     tamis_reason reason = {0};
-    tamis_error e = file_save(&what, path, &reason);
-    if (e != TAMIS_OK)
-        complain_of(e, &reason, path);
-    return e == TAMIS_OK;
+    return succeeded(file_save(&what, path, &reason), &reason, path);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -180,20 +177,18 @@ void manifest_free(struct manifest *m)
     *m = (struct manifest){0};
 }
 
-struct piece *manifest_add(struct manifest *m)
+bool manifest_add(struct manifest *m, const struct piece *piece)
 {
-    if (!room_for(&m->piece, m->n, &m->room, sizeof *m->piece))
-        return NULL;
-    m->piece[m->n] = (struct piece){0};
-    return &m->piece[m->n++];
+    return array_add(&m->piece, &m->n, &m->room, piece, sizeof *piece);
 }
 
 bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes)
 {
-    if (!room_for(&m->input, m->n_inputs, &m->inputs_room, sizeof *m->input))
-        return false;
-    m->input[m->n_inputs] = (struct covered){strdup(path), bytes};
-    return m->input[m->n_inputs++].path != NULL;
+    const struct covered input = {strdup(path), bytes};
+    if (input.path && array_add(&m->input, &m->n_inputs, &m->inputs_room, &input, sizeof input))
+        return true;
+    free(input.path);
+    return false;
 }
 
 void text_put(struct bytes *out, const char *format, ...)
@@ -324,10 +319,7 @@ static bool read_piece(struct manifest *m, struct line *l, bool own)
         !l->bad && !l->at && kind <= PIECE_GAP && m->n < PIECE_MAX && p.day >= 0 && p.day < 4000000;
     for (size_t i = 0; good && i < m->n; i++)
         good = m->piece[i].serial != p.serial && m->piece[i].slot != p.slot;
-    struct piece *to = good ? manifest_add(m) : NULL;
-    if (to)
-        *to = p;
-    return to != NULL;
+    return good && manifest_add(m, &p);
 }
 
 static bool read_line(struct manifest *m, char *text, bool own)

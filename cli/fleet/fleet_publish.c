@@ -231,9 +231,7 @@ bool making_begin(struct publisher *p, struct making *m, const tamis_schema *sch
     tamis_error e = tamis_catalog_create(&m->writer, path, &options, &reason);
     if (e == TAMIS_OK)
         e = tamis_gather_new(&m->gather, tamis_catalog_writer_schema(m->writer));
-    if (e != TAMIS_OK)
-        complain_of(e, &reason, path);
-    return e == TAMIS_OK;
+    return succeeded(e, &reason, path);
 }
 
 void making_free(struct making *m)
@@ -275,18 +273,13 @@ bool making_end(struct publisher *p, struct making *m)
         e = tamis_catalog_put(m->writer, m->gather, tag, (size_t)len, &reason);
     if (e == TAMIS_OK)
         e = tamis_catalog_commit(m->writer, p->note.data, p->note.len, &reason);
-    if (e != TAMIS_OK)
-        return complain_of(e, &reason, path), false;
-    bool good = file_slurp(path, &bytes);
-    struct piece *to = good ? manifest_add(&p->m) : NULL;
+    if (!succeeded(e, &reason, path))
+        return false;
+    bool good = file_slurp(path, &bytes) || refuse("%s: %s: try again", strerror(errno), path);
     piece->bytes = bytes.len;
     sum_of(bytes.data, bytes.len, piece->sum);
-    if (to)
-        *to = *piece;
     free(bytes.data);
-    if (!good)
-        return complain("%s: %s: try again", strerror(errno), path), false;
-    return to || no_memory(p->folder);
+    return good && (manifest_add(&p->m, piece) || no_memory(p->folder));
 }
 
 bool piece_take_up(const struct publisher *p, const struct piece *piece, tamis_gather *gather)

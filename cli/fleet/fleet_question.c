@@ -24,7 +24,7 @@ static bool put_member(const char *key, const char *text)
     size_t left = text ? strlen(text) : 0, n;
     for (const uint8_t *s = (const uint8_t *)text; left; s += n, left -= n)
         if ((n = utf8_char(s, left)) == 0)
-            return complain("not UTF-8: %s: it cannot be asked of other hosts", text), false;
+            return refuse("not UTF-8: %s: it cannot be asked of other hosts", text);
     if (text)
         json_text(key, text);
     return true;
@@ -44,8 +44,7 @@ static bool put_list(const char *path)
     ssize_t len;
     FILE *file = fopen(path, "r");
     if (!file)
-        return complain("%s: %s: give a file with a value on each line", strerror(errno), path),
-               false;
+        return refuse("%s: %s: give a file with a value on each line", strerror(errno), path);
     bool good = put_member(NULL, "");
     while (good && (len = getline(&line, &room, file)) >= 0) {
         while (len > 0 && (line[len - 1] == '\n' || line[len - 1] == '\r'))
@@ -153,10 +152,9 @@ static const char *const member[MEMBERS] = {
 
 static bool wrong(const char *why)
 {
-    return complain("not a question: %s: it comes from tamis find --fleet, of this version or an "
-                    "older one",
-                    why),
-           false;
+    return refuse("not a question: %s: it comes from tamis find --fleet, of this version or an "
+                  "older one",
+                  why);
 }
 
 static void *adopt(struct travelling *q, void *memory)

@@ -139,14 +139,14 @@ static bool send_piece(struct publisher *p, struct carrier *c, struct piece *pie
     piece_path(p, piece->slot, "tamis", path);
     owner_of(p, piece->slot, owner);
     bool good = file_slurp(path, &bytes) ||
-                !complain("%s: %s: run again with --reread", strerror(errno), path);
+                refuse("%s: %s: run again with --reread", strerror(errno), path);
     parts = good ? calloc(bytes.len / PART_BYTES + 1, sizeof *parts) : NULL;
     good = good && (parts || no_memory(p->folder));
     for (size_t at = 0; good && at < bytes.len; at += PART_BYTES)
         parts[n++] = (struct carrier_part){
             bytes.data + at, bytes.len - at < PART_BYTES ? bytes.len - at : PART_BYTES};
     if (good && !carrier_replace(c, owner, p->m.epoch, parts, n))
-        good = !complain("%s: %s: not published; run again", c->error, p->how.url);
+        good = refuse("%s: %s: not published; run again", c->error, p->how.url);
     piece->sent = good;
     free(parts);
     free(bytes.data);
@@ -159,7 +159,7 @@ static bool send_manifest(struct publisher *p, struct carrier *c)
     bool good = manifest_write(&p->m, false, &p->seal, &text) || no_memory(p->folder);
     const struct carrier_part part = {text.data, text.len};
     if (good && !carrier_replace(c, p->m.host, p->m.epoch, &part, 1))
-        good = !complain("%s: %s: not published; run again", c->error, p->how.url);
+        good = refuse("%s: %s: not published; run again", c->error, p->how.url);
     free(text.data);
     return good;
 }
@@ -190,13 +190,13 @@ static bool send_all(struct publisher *p)
     struct carrier_state state;
     struct carrier *c = carrier_open(p->how.url, error);
     if (!c)
-        return complain("%s: %s", error, p->how.url), false;
+        return refuse("%s: %s", error, p->how.url);
     bool good = carrier_state(c, p->m.host, &state) ||
-                !complain("%s: %s: not published; run again", c->error, p->how.url);
+                refuse("%s: %s: not published; run again", c->error, p->how.url);
     if (good && state.there && state.epoch > p->m.epoch)
-        good = !complain("another host now publishes as %s: give this one a name of its own, or "
-                         "remove %s to take its place",
-                         p->m.host, p->folder);
+        good = refuse("another host now publishes as %s: give this one a name of its own, or "
+                      "remove %s to take its place",
+                      p->m.host, p->folder);
     bool lost = good && (!state.there || state.epoch != p->m.epoch);
     for (size_t i = 0; good && i < p->m.n; i++) {
         struct piece *piece = &p->m.piece[i];

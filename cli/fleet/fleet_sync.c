@@ -110,8 +110,9 @@ static size_t group_of(struct syncing *s, const tamis_catalog *catalog)
         if (read_names_fields(note.dialect.format))
             s->group[i].note.dialect.format = note.dialect.format;
         inputs_free(&note);
-    } else if ((good = room_for(&s->group, s->n_groups, &s->groups_room, sizeof *s->group))) {
-        s->group[s->n_groups++] = (struct group){.like = catalog, .note = note};
+    } else {
+        const struct group fresh = {.like = catalog, .note = note};
+        good = array_add(&s->group, &s->n_groups, &s->groups_room, &fresh, sizeof fresh);
     }
     return good || out_of_memory(s) ? i : SIZE_MAX;
 }
@@ -127,9 +128,8 @@ static bool group_start(struct syncing *s, struct group *g)
     g->number = s->copies->next++;
     copies_path(s->copies, g->number, path);
     tamis_error e = tamis_catalog_create(&g->writer, path, &options, &reason);
-    if (e != TAMIS_OK)
-        s->failed = true, complain_of(e, &reason, path);
-    return e == TAMIS_OK;
+    s->failed |= e != TAMIS_OK;
+    return succeeded(e, &reason, path);
 }
 
 static bool group_join(struct syncing *s, struct group *g, const tamis_catalog *from,
@@ -139,9 +139,8 @@ static bool group_join(struct syncing *s, struct group *g, const tamis_catalog *
     if (!group_start(s, g))
         return false;
     tamis_error e = tamis_catalog_join(g->writer, from, segments, &reason);
-    if (e != TAMIS_OK)
-        s->failed = true, complain_of(e, &reason, s->copies->folder);
-    return e == TAMIS_OK;
+    s->failed |= e != TAMIS_OK;
+    return succeeded(e, &reason, s->copies->folder);
 }
 
 /* ---- what is here ---------------------------------------------------------------------------- */
@@ -170,13 +169,14 @@ static bool open_file(struct syncing *s, uint64_t number)
     f.bytes = facts.bytes;
     f.keep = calloc(facts.segments / 64 + 1, sizeof *f.keep);
     f.group = group_of(s, f.catalog);
-    bool good = f.keep && room_for(&s->file, s->n_files, &s->files_room, sizeof *s->file);
-    if (!good || f.group == SIZE_MAX) {
+    bool good = f.keep != NULL, kept = good && f.group != SIZE_MAX;
+    if (kept)
+        good = array_add(&s->file, &s->n_files, &s->files_room, &f, sizeof f);
+    if (!good || !kept) {
         free(f.keep);
         tamis_catalog_close(f.catalog);
         return good || out_of_memory(s);
     }
-    s->file[s->n_files++] = f;
     for (uint64_t i = 0; i < facts.segments; i++) {
         size_t len;
         const void *tag = tamis_catalog_tag(f.catalog, i, &len);
@@ -185,9 +185,8 @@ static bool open_file(struct syncing *s, uint64_t number)
         if (!tag_read(tag, len, p.host, &p.epoch, &piece))
             continue;
         p.serial = piece.serial;
-        if (!room_for(&s->present, s->n_present, &s->present_room, sizeof *s->present))
+        if (!array_add(&s->present, &s->n_present, &s->present_room, &p, sizeof p))
             return out_of_memory(s);
-        s->present[s->n_present++] = p;
     }
     return true;
 }
@@ -372,12 +371,11 @@ static void note_owner(void *context, const char *owner, bool forgotten)
         s->strange++;
         return;
     }
-    if (!room_for(&s->name, s->n_names, &s->names_room, sizeof *s->name) ||
-        !(s->name[s->n_names] = strdup(owner))) {
+    char *name = strdup(owner);
+    if (!name || !array_add(&s->name, &s->n_names, &s->names_room, &name, sizeof name)) {
+        free(name);
         out_of_memory(s);
-        return;
     }
-    s->n_names++;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -423,15 +421,10 @@ static bool commit_group(struct syncing *s, struct group *g)
     g->note.segment = 1;
     bool good = inputs_encode(&g->note, &note) || out_of_memory(s);
     copies_path(c, g->number, path);
-    tamis_error e = good ? tamis_catalog_commit(g->writer, note.data, note.len, &reason) : TAMIS_OK;
-    if (e != TAMIS_OK)
-        good = false, complain_of(e, &reason, path);
-    free(note.data);
     good = good &&
-           (room_for(&c->file, c->n_files, &c->files_room, sizeof *c->file) || out_of_memory(s));
-    if (good)
-        c->file[c->n_files++] = g->number;
-    return good;
+           succeeded(tamis_catalog_commit(g->writer, note.data, note.len, &reason), &reason, path);
+    free(note.data);
+    return good && (copies_add_file(c, g->number) || out_of_memory(s));
 }
 
 static bool write_files(struct syncing *s)
@@ -441,13 +434,8 @@ static bool write_files(struct syncing *s)
     for (size_t i = 0; good && i < s->n_groups; i++)
         if (s->group[i].writer)
             good = commit_group(s, &s->group[i]);
-    for (size_t i = 0; good && i < s->n_files; i++) {
-        if (s->file[i].rewrite)
-            continue;
-        good = room_for(&c->file, c->n_files, &c->files_room, sizeof *c->file) || out_of_memory(s);
-        if (good)
-            c->file[c->n_files++] = s->file[i].number;
-    }
+    for (size_t i = 0; good && i < s->n_files; i++)
+        good = s->file[i].rewrite || copies_add_file(c, s->file[i].number) || out_of_memory(s);
     return good && copies_write(c);
 }
 
@@ -505,9 +493,8 @@ static bool sync_locked(struct syncing *s)
     if (!look_here(s))
         return false;
     if (!carrier_owners(s->carrier, note_owner, s))
-        return complain("%s: %s: check the address, or ask the folder %s, as of its last copies",
-                        s->carrier->error, s->url, c->folder),
-               false;
+        return refuse("%s: %s: check the address, or ask the folder %s, as of its last copies",
+                      s->carrier->error, s->url, c->folder);
     bool good = !s->failed;
     for (size_t i = 0; good && i < s->n_names; i++)
         good = take_host(s, s->name[i]);
@@ -527,7 +514,7 @@ bool copies_sync(struct copies *c, const char *url)
     struct syncing s = {.copies = c, .url = url};
     s.carrier = carrier_open(url, error);
     if (!s.carrier)
-        return complain("%s: %s", error, url), false;
+        return refuse("%s: %s", error, url);
     tamis_lock *lock = copies_lock(c);
     bool good = lock && sync_locked(&s);
     syncing_free(&s);

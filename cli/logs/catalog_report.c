@@ -99,10 +99,7 @@ static bool open_catalog(tamis_catalog **catalog, const char *path,
     tamis_open_options o;
     if (!store_open(options, path, key, &o))
         return false;
-    tamis_error error = tamis_catalog_open(catalog, path, &o, &reason);
-    if (error != TAMIS_OK)
-        complain_of(error, &reason, path);
-    return error == TAMIS_OK;
+    return succeeded(tamis_catalog_open(catalog, path, &o, &reason), &reason, path);
 }
 
 int catalog_inputs(const char *path, const struct store_options *options, bool json)

@@ -98,7 +98,7 @@ static int list_places(const struct find *f, const struct target *t)
         const struct place *p = &t->places.place[i];
         char *path = base_join(t->base, t->sight.seen[p->seen].path);
         if (!path)
-            return complain("out of memory: inputs: free some memory and run again");
+            return no_memory("inputs"), TROUBLE;
         if (f->asked.json) {
             json_open(NULL, '{');
             json_text("file", path);
@@ -249,17 +249,15 @@ static void tell_counts(struct find *f)
 static bool options_fit(struct find *f, const struct words *words)
 {
     if (words->n == 0)
-        return complain("no catalog: CATALOG: give one made by tamis index, or its folder"), false;
+        return refuse("no catalog: CATALOG: give one made by tamis index, or its folder");
     if (f->asked.count + f->segments + f->explain + (f->asked.count_by != NULL) > 1)
-        return complain("two kinds of answer: --count, --count-by, --segments, --explain: give one "
-                        "of them"),
-               false;
+        return refuse("two kinds of answer: --count, --count-by, --segments, --explain: give one "
+                      "of them");
     if (f->asked.fields && (f->asked.count || f->segments || f->explain || f->asked.count_by))
-        return complain(
-                   "no records to print: --fields: leave it out, or leave out --count and the others"),
-               false;
+        return refuse(
+            "no records to print: --fields: leave it out, or leave out --count and the others");
     if (f->asked.limited && f->asked.limit == 0)
-        return complain("wrong value '0': --limit: give 1 or more"), false;
+        return refuse("wrong value '0': --limit: give 1 or more");
     return threads_settle(&f->threads);
 }
 
@@ -374,10 +372,8 @@ static bool take_question(struct find *f, struct words *words)
 {
     struct travelling *q = &f->asked;
     if (strcmp(f->question, "-") != 0 || words->n > 1)
-        return complain(
-                   "a question comes from standard input: --question -: give at most a catalog "
-                   "with it"),
-               false;
+        return refuse("a question comes from standard input: --question -: give at most a catalog "
+                      "with it");
     put_text(ANSWER_FIRST);
     if (!travelling_read(q, STDIN_FILENO))
         return false;
@@ -385,7 +381,7 @@ static bool take_question(struct find *f, struct words *words)
     char **all = calloc(q->n + 2, sizeof *all);
     if (!catalog || !all) {
         free(all);
-        return complain("no catalog: --question -: give one here or in the question"), false;
+        return refuse("no catalog: --question -: give one here or in the question");
     }
     all[0] = (char *)(uintptr_t)catalog;
     memcpy(all + 1, q->words, q->n * sizeof *all);

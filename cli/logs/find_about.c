@@ -150,7 +150,7 @@ int targets_about(struct target *targets, size_t n, bool json)
         free(e.text);
     }
     if (!good)
-        return complain("out of memory: examples: free some memory and run again");
+        return no_memory("examples"), TROUBLE;
     if (!json)
         put_text(
             "\nAsk: a=VALUE  a=LOW..HIGH  a=@FILE  a^=PREFIX  a~word  a~/regex/  a!=VALUE  a!  "

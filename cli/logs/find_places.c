@@ -71,10 +71,7 @@ void sight_missed(const struct sight *s, const struct inputs *in, const char *ba
 
 static bool add_place(struct places *p, const struct place *place)
 {
-    if (!room_for(&p->place, p->n, &p->room, sizeof *p->place))
-        return no_memory("inputs");
-    p->place[p->n++] = *place;
-    return true;
+    return array_add(&p->place, &p->n, &p->room, place, sizeof *place) || no_memory("inputs");
 }
 
 struct known {

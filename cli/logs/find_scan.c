@@ -132,10 +132,7 @@ static void relieve(struct party *p, struct place_group *g)
 
 static bool note_end(struct place_group *g)
 {
-    if (!room_for(&g->end, g->n_ends, &g->ends_room, sizeof *g->end))
-        return false;
-    g->end[g->n_ends++] = g->out.len;
-    return true;
+    return array_add(&g->end, &g->n_ends, &g->ends_room, &g->out.len, sizeof g->out.len);
 }
 
 /* ---- trouble --------------------------------------------------------------------------------- */
@@ -477,7 +474,5 @@ bool scan_run(struct scan *s)
         group_free(&p.group[i]);
     free(p.group);
     free(hands);
-    if (!good)
-        complain("out of memory: inputs: free some memory and run again");
-    return good;
+    return good || no_memory("inputs");
 }

@@ -67,9 +67,8 @@ bool target_take(struct target *t, tamis_catalog *catalog)
     size_t len;
     t->catalog = catalog;
     const void *note = tamis_catalog_note(catalog, &len);
-    tamis_error error = inputs_decode(&t->inputs, note, len, &reason);
-    if (error != TAMIS_OK)
-        return complain_of(error, &reason, t->path), false;
+    if (!succeeded(inputs_decode(&t->inputs, note, len, &reason), &reason, t->path))
+        return false;
     t->bits = calloc(target_words(t) + 1, sizeof *t->bits);
     t->hit = calloc(target_words(t) + 1, sizeof *t->hit);
     t->time = (struct time_context){.zone = t->inputs.dialect.zone, .reference = time(NULL)};
@@ -90,10 +89,8 @@ bool target_open(struct target *t, const char *operand, const struct store_optio
         return false;
     tamis_error error = tamis_catalog_open(&catalog, t->path, &o, &reason);
     if (error == TAMIS_EIO && reason.system_error == ENOENT && strcmp(t->path, operand) != 0)
-        return complain("no catalog: %s: make it with tamis index %s", t->path, operand), false;
-    if (error != TAMIS_OK)
-        return complain_of(error, &reason, t->path), false;
-    return target_take(t, catalog);
+        return refuse("no catalog: %s: make it with tamis index %s", t->path, operand);
+    return succeeded(error, &reason, t->path) && target_take(t, catalog);
 }
 
 void target_free(struct target *t)
@@ -210,7 +207,7 @@ static bool choose_fields(struct target *t, const char *list)
             return no_memory(t->path);
         if (!f) {
             unknown_field(at, len, list, &t->fields, why);
-            return complain("%s", why), false;
+            return refuse("%s", why);
         }
         good = add_output(t, f);
         at = at[len] ? at + len + 1 : NULL;
@@ -243,10 +240,10 @@ static bool read_one(struct target *t, const struct target_question *asked)
     for (const char *at = asked->fields; at; at = strchr(at, ','), at += at != NULL)
         room++;
     if (!question_read(q, asked->words, asked->n, &t->fields, &t->time, why))
-        return complain("%s", why), false;
+        return refuse("%s", why);
     bool timed = asked->since || asked->until;
     if (timed && !question_period(q, asked->since, asked->until, why))
-        return complain("%s", why), false;
+        return refuse("%s", why);
     if (timed && !find_periods(t))
         return false;
     t->name = calloc(room, sizeof *t->name);
@@ -266,7 +263,7 @@ static bool read_one(struct target *t, const struct target_question *asked)
 bool targets_read(struct target *targets, size_t n, const struct target_question *asked)
 {
     if (asked->one && strchr(asked->fields, ','))
-        return complain("two attributes: --count-by %s: give one", asked->fields), false;
+        return refuse("two attributes: --count-by %s: give one", asked->fields);
     for (size_t i = 0; i < n; i++)
         if (!read_one(&targets[i], asked))
             return false;
@@ -302,7 +299,7 @@ bool targets_unseen(struct target *targets, size_t n, bool stopped)
                 if (targets->question.clause[i].column == c)
                     word = targets->question.clause[i].word;
             unknown_field(f->name, strlen(f->name), word, &targets->fields, why);
-            return complain("%s", why), false;
+            return refuse("%s", why);
         }
         remark(
             "no record that was read has an attribute '%s'; if there is one, index it with --attrs, "

@@ -211,16 +211,13 @@ static struct sampled *field_of(struct sample *s, const char *name)
             return &s->field[i];
         }
     }
-    if (s->n == SAMPLE_FIELDS || !room_for(&s->field, s->n, &s->room, sizeof *s->field))
+    if (s->n == SAMPLE_FIELDS)
         return NULL;
-    const char *kept = inputs_keep(s->inputs, name);
-    s->failed |= !kept;
-    if (!kept)
-        return NULL;
-    s->field[s->n] = (struct sampled){
-        .name = kept, .documented = documented_type(s->input->dialect.format, name)};
-    s->last = s->n++;
-    return &s->field[s->last];
+    const struct sampled field = {.name = inputs_keep(s->inputs, name),
+                                  .documented = documented_type(s->input->dialect.format, name)};
+    s->failed |= !field.name || !array_add(&s->field, &s->n, &s->room, &field, sizeof field);
+    s->last = s->n - 1;
+    return s->failed ? NULL : &s->field[s->last];
 }
 
 static bool visit(void *context, uint64_t record, const char *name, const struct value *v)
@@ -233,12 +230,12 @@ static bool visit(void *context, uint64_t record, const char *name, const struct
         return !s->failed;
     f->records++;
     for (; v; v = v->next) {
-        uint64_t hash = bytes_hash(v->data, v->len);
-        s->failed |= !growth_put(&f->values, hash) ||
-                     !room_for(&s->cell, s->n_cells, &s->cells_room, sizeof *s->cell);
+        const struct cell cell = {s->first + record, bytes_hash(v->data, v->len),
+                                  (size_t)(f - s->field)};
+        s->failed |= !growth_put(&f->values, cell.hash) ||
+                     !array_add(&s->cell, &s->n_cells, &s->cells_room, &cell, sizeof cell);
         if (s->failed)
             return false;
-        s->cell[s->n_cells++] = (struct cell){s->first + record, hash, (size_t)(f - s->field)};
         if (v->len)
             look_at(s, f, v);
     }

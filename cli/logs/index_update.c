@@ -35,10 +35,9 @@ struct planning {
 /* A task: `bytes` of the file must be read. */
 static bool plan_task(struct index_run *run, size_t entry, uint64_t bytes)
 {
-    if (!room_for(&run->task, run->n_tasks, &run->tasks_room, sizeof *run->task))
-        return no_memory("inputs");
-    run->task[run->n_tasks++] = (struct task){.entry = entry, .bytes = bytes};
-    return true;
+    const struct task task = {.entry = entry, .bytes = bytes};
+    return array_add(&run->task, &run->n_tasks, &run->tasks_room, &task, sizeof task) ||
+           no_memory("inputs");
 }
 
 /* An entry for a new file of that many bytes, and a task to read it. */
@@ -229,10 +228,7 @@ static bool scan_tags(struct planning *p, part_fn *each, bool apply)
         tamis_error error = tag.len
                                 ? tamis_catalog_retag(p->run->writer, i, tag.data, tag.len, &reason)
                                 : tamis_catalog_drop(p->run->writer, i);
-        if (error != TAMIS_OK) {
-            complain_of(error, &reason, p->run->path);
-            good = false;
-        }
+        good = succeeded(error, &reason, p->run->path);
     }
     free(tag.data);
     return good;
@@ -240,13 +236,11 @@ static bool scan_tags(struct planning *p, part_fn *each, bool apply)
 
 static bool collect(struct planning *p, struct fate *fate, struct part *part, bool *keep)
 {
+    const struct grown_part piece = {(size_t)(fate - p->fate), *part};
     (void)keep;
-    if (!fate->grown)
-        return true;
-    if (!room_for(&p->piece, p->n_pieces, &p->pieces_room, sizeof *p->piece))
-        return no_memory("inputs");
-    p->piece[p->n_pieces++] = (struct grown_part){(size_t)(fate - p->fate), *part};
-    return true;
+    return !fate->grown ||
+           array_add(&p->piece, &p->n_pieces, &p->pieces_room, &piece, sizeof piece) ||
+           no_memory("inputs");
 }
 
 /* Parts of a grown file that are read again are dropped; one that ends with an open record is

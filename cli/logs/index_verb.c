@@ -64,14 +64,11 @@ static bool add_root(struct index *x, const char *given)
 {
     struct stat st;
     if (strcmp(given, "-") == 0)
-        return complain("not a file: -: an input must be a file or folder, to be read again"),
-               false;
+        return refuse("not a file: -: an input must be a file or folder, to be read again");
     if (stat(given, &st) != 0)
-        return complain("%s: %s: give files or folders", strerror(errno), given), false;
+        return refuse("%s: %s: give files or folders", strerror(errno), given);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return complain("not a file: %s: an input must be a file or folder, to be read again",
-                        given),
-               false;
+        return refuse("not a file: %s: an input must be a file or folder, to be read again", given);
     char *path = base_call(x->base, given);
     for (size_t i = 0; path && i < x->known.n_roots; i++)
         if (same_root(x, x->known.root[i].path, path, &st)) {
@@ -90,8 +87,7 @@ static bool find_base(struct index *x, const char *catalog)
     free(here);
     if (found)
         return true;
-    complain("%s: %s: check the name of its folder", strerror(errno), catalog);
-    return false;
+    return refuse("%s: %s: check the name of its folder", strerror(errno), catalog);
 }
 
 /* A root that was given before, by its name then or its present name. */
@@ -104,8 +100,7 @@ static bool forget_root(struct index *x, const char *given)
         i++;
     free(path);
     if (i == x->known.n_roots)
-        return complain("not an input that was given: --forget %s: see tamis info --inputs", given),
-               false;
+        return refuse("not an input that was given: --forget %s: see tamis info --inputs", given);
     inputs_forget(&x->known, i);
     return true;
 }
@@ -132,7 +127,7 @@ static bool set_scope(struct index *x, const struct words *words)
     for (size_t i = 0; good && i < words->n; i++)
         good = add_root(x, words->word[i]);
     if (good && known->n_roots == 0)
-        good = !complain("no input is left: --forget: remove the catalog instead");
+        good = refuse("no input is left: --forget: remove the catalog instead");
     in->dialect = known->dialect;
     in->segment = known->segment;
     in->next_id = known->next_id;
@@ -155,12 +150,8 @@ static bool commit(struct index_run *run)
     tamis_reason reason = {0};
     bool good = inputs_encode(run->inputs, &note) || no_memory(run->path);
     good = good && (!run->publisher || publisher_save(run->publisher, note.data, note.len));
-    if (good) {
-        tamis_error error = tamis_catalog_commit(run->writer, note.data, note.len, &reason);
-        good = error == TAMIS_OK;
-        if (!good)
-            complain_of(error, &reason, run->path);
-    }
+    good = good && succeeded(tamis_catalog_commit(run->writer, note.data, note.len, &reason),
+                             &reason, run->path);
     free(note.data);
     return good;
 }
@@ -215,9 +206,8 @@ static bool may_replace(const char *path)
     if (error == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
         return true;
     if (error == TAMIS_EIO)
-        return complain_of(error, &reason, path), false;
-    complain("the file exists and is not a catalog: %s: give another name after -o", path);
-    return false;
+        return succeeded(error, &reason, path);
+    return refuse("the file exists and is not a catalog: %s: give another name after -o", path);
 }
 
 static uint64_t text_of(const struct index_run *run)
@@ -249,6 +239,13 @@ static bool choose(struct index *x, const struct index_run *run)
     return good;
 }
 
+/* There is a writer; `anew`: all inputs are read. */
+static bool begin(struct index_run *run, bool anew)
+{
+    run->schema = tamis_catalog_writer_schema(run->writer);
+    return !run->publisher || publisher_start(run->publisher, run->schema, run->inputs, anew);
+}
+
 /* A new file; with the key of an old one that it replaces. */
 static bool create(struct index *x, struct index_run *run, const uint8_t *key, tamis_hash hash)
 {
@@ -270,10 +267,7 @@ static bool create(struct index *x, struct index_run *run, const uint8_t *key, t
     };
     tamis_error error = tamis_catalog_create(&run->writer, x->out, &options, &reason);
     explicit_bzero(joined, sizeof joined);
-    if (error != TAMIS_OK)
-        return complain_of(error, &reason, x->out), false;
-    run->schema = tamis_catalog_writer_schema(run->writer);
-    return !run->publisher || publisher_start(run->publisher, run->schema, run->inputs, true);
+    return succeeded(error, &reason, x->out) && begin(run, true);
 }
 
 static int index_new(struct index *x, const struct words *words)
@@ -301,8 +295,8 @@ static int index_new(struct index *x, const struct words *words)
     good = good && publishing_open(x, &run, NULL, 0);
     if (good && run.n_tasks == 0 && run.tally.failed == 0) {
         const struct entry *e = update.passed ? &x->inputs.entry[update.first_passed] : NULL;
-        good = !complain("no inputs: %s: no file in it can be read%s%s; see tamis help index",
-                         words->word[0], e ? ", for example " : "", e ? e->passed : "");
+        good = refuse("no inputs: %s: no file in it can be read%s%s; see tamis help index",
+                      words->word[0], e ? ", for example " : "", e ? e->passed : "");
     }
     int status = TROUBLE;
     if (good && choose(x, &run) && store_lock(&store, x->out, &x->files)) {
@@ -332,10 +326,7 @@ static bool start_update(struct index_run *run)
                                         .no_combos = a->n_combos == 0};
     tamis_error error = tamis_catalog_update(
         &run->writer, x->update, NULL, more.n_attributes || more.n_combos ? &more : NULL, &reason);
-    if (error != TAMIS_OK)
-        return complain_of(error, &reason, x->update), false;
-    run->schema = tamis_catalog_writer_schema(run->writer);
-    return !run->publisher || publisher_start(run->publisher, run->schema, run->inputs, false);
+    return succeeded(error, &reason, x->update) && begin(run, false);
 }
 
 /* --reread: everything again, with the original options. */
@@ -373,9 +364,8 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     tamis_reason reason = {0};
     size_t len;
     const void *note = tamis_catalog_note(old, &len);
-    tamis_error error = inputs_decode(&x->known, note, len, &reason);
-    if (error != TAMIS_OK)
-        return complain_of(error, &reason, x->update);
+    if (!succeeded(inputs_decode(&x->known, note, len, &reason), &reason, x->update))
+        return TROUBLE;
     size_t roots = x->known.n_roots, rules = x->known.n_rules;
     attrs_known(&x->attrs, tamis_catalog_schema(old));
     if (!set_scope(x, words) || !attrs_read(&x->attrs, x->attrs_text, &x->combos))
@@ -412,10 +402,7 @@ static int index_update(struct index *x, const struct words *words)
     if (!find_base(x, x->update) || !store_lock(&store, x->update, &x->files))
         return TROUBLE;
     run.base = x->base;
-    tamis_error error = tamis_catalog_open(&old, x->update, NULL, &reason);
-    if (error != TAMIS_OK)
-        complain_of(error, &reason, x->update);
-    else
+    if (succeeded(tamis_catalog_open(&old, x->update, NULL, &reason), &reason, x->update))
         status = update_locked(x, words, old, &run);
     tamis_catalog_abandon(run.writer);
     tamis_catalog_close(old);
@@ -445,7 +432,7 @@ static bool name_beside(struct index *x, const char *input)
     bool nameless = name == 0 || (name == 1 && last[0] == '.') ||
                     (name == 2 && last[0] == '.' && last[1] == '.');
     if (nameless)
-        return complain("no name for the catalog: %s: give one with -o", input), false;
+        return refuse("no name for the catalog: %s: give one with -o", input);
     x->beside = malloc(len + sizeof ".tamis");
     if (!x->beside)
         return no_memory(input);
@@ -461,7 +448,7 @@ static bool name_catalog(struct index *x, const struct words *words)
     if (x->update || words->n == 0)
         return true;
     if (!x->out && words->n > 1)
-        return complain("no name for the catalog: several inputs: give one with -o"), false;
+        return refuse("no name for the catalog: several inputs: give one with -o");
     if (!x->out && !name_beside(x, words->word[0]))
         return false;
     x->out = x->out ? x->out : x->beside;
@@ -476,40 +463,34 @@ static bool name_catalog(struct index *x, const struct words *words)
 static bool options_fit(struct index *x, const struct words *words)
 {
     if (!x->update && x->forget.n)
-        return complain("no catalog to forget it: --forget %s: give --update CATALOG",
-                        x->forget.text[0]),
-               false;
+        return refuse("no catalog to forget it: --forget %s: give --update CATALOG",
+                      x->forget.text[0]);
     bool shaped = is_shaped(x);
     if (x->update && x->out)
-        return complain("two catalogs: -o and --update: give one of them"), false;
+        return refuse("two catalogs: -o and --update: give one of them");
     if (x->update && shaped)
-        return complain("options for a new catalog: --update %s: they do not apply to one that "
-                        "exists; make a new one with -o",
-                        x->update),
-               false;
+        return refuse("options for a new catalog: --update %s: they do not apply to one that "
+                      "exists; make a new one with -o",
+                      x->update);
     if (!x->update && words->n == 0)
-        return complain("no inputs: INPUT: give files or folders"), false;
+        return refuse("no inputs: INPUT: give files or folders");
     if (!x->update && x->combos.n && !x->attrs_text)
-        return complain("no attributes: --combo %s: name them with --attrs", x->combos.text[0]),
-               false;
+        return refuse("no attributes: --combo %s: name them with --attrs", x->combos.text[0]);
     if (!x->publish.url != !x->publish.host)
-        return complain("--publish ADDRESS and --as HOST belong together: give both"), false;
+        return refuse("--publish ADDRESS and --as HOST belong together: give both");
     if (!x->publish.url && (x->publish.day || x->publish.keep || x->publish.seal))
-        return complain("nothing is published: --day, --keep, --seal: give --publish and --as"),
-               false;
+        return refuse("nothing is published: --day, --keep, --seal: give --publish and --as");
     if (x->publish.host && !host_valid(x->publish.host))
-        return complain("not a name of a host: --as %s: give letters, digits, '.', '_' and '-', a "
-                        "letter or digit first",
-                        x->publish.host),
-               false;
+        return refuse("not a name of a host: --as %s: give letters, digits, '.', '_' and '-', a "
+                      "letter or digit first",
+                      x->publish.host);
     if (x->reread && !x->update)
-        return complain("no catalog to read again: --reread: give --update CATALOG"), false;
+        return refuse("no catalog to read again: --reread: give --update CATALOG");
     if (x->segment && (x->segment < SEGMENT_MIN || x->segment > SEGMENT_MAX))
-        return complain("wrong value '%llu': --segment: give 64 to 1Gi",
-                        (unsigned long long)x->segment),
-               false;
+        return refuse("wrong value '%llu': --segment: give 64 to 1Gi",
+                      (unsigned long long)x->segment);
     if (x->delimited && (x->delimiter == '\n' || x->delimiter == '\r' || x->delimiter == '"'))
-        return complain("not a valid separator: --delimiter: give another byte"), false;
+        return refuse("not a valid separator: --delimiter: give another byte");
     x->segment = x->segment ? x->segment : SEGMENT;
     return threads_settle(&x->threads);
 }

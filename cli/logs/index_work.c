@@ -536,7 +536,7 @@ static bool run_crew(struct crew *c, struct worker *workers, unsigned n)
     for (unsigned i = 0; i < n && good; i++)
         good = worker_start(&workers[i], c);
     if (!good)
-        return complain("out of memory: -j %u: give fewer threads", n), false;
+        return refuse("out of memory: -j %u: give fewer threads", n);
     threads_run(work, workers, sizeof *workers, n);
     return !c->stop;
 }

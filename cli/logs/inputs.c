@@ -29,10 +29,8 @@ const char *inputs_keep(struct inputs *in, const char *text)
 
 bool inputs_add_root(struct inputs *in, const char *path, bool folder)
 {
-    if (!room_for(&in->root, in->n_roots, &in->roots_room, sizeof *in->root))
-        return false;
-    in->root[in->n_roots++] = (struct root){path, folder};
-    return true;
+    const struct root root = {path, folder};
+    return array_add(&in->root, &in->n_roots, &in->roots_room, &root, sizeof root);
 }
 
 void inputs_forget(struct inputs *in, uint32_t root)
@@ -50,10 +48,8 @@ void inputs_forget(struct inputs *in, uint32_t root)
 
 bool inputs_add_rule(struct inputs *in, enum rule_kind kind, const char *glob)
 {
-    if (!room_for(&in->rule, in->n_rules, &in->rules_room, sizeof *in->rule))
-        return false;
-    in->rule[in->n_rules++] = (struct rule){kind, glob};
-    return true;
+    const struct rule rule = {kind, glob};
+    return array_add(&in->rule, &in->n_rules, &in->rules_room, &rule, sizeof rule);
 }
 
 bool inputs_rule(const struct inputs *in, enum rule_kind kind, const char *path, bool none)
@@ -72,10 +68,8 @@ bool inputs_rule(const struct inputs *in, enum rule_kind kind, const char *path,
 
 bool inputs_add_field(struct inputs *in, const char *name, tamis_type type)
 {
-    if (!room_for(&in->field, in->n_fields, &in->fields_room, sizeof *in->field))
-        return false;
-    in->field[in->n_fields++] = (struct note_field){name, type};
-    return true;
+    const struct note_field field = {name, type};
+    return array_add(&in->field, &in->n_fields, &in->fields_room, &field, sizeof field);
 }
 
 void counts_add(struct counts *to, const struct counts *more)
@@ -102,10 +96,9 @@ size_t inputs_count(const struct inputs *in)
 
 struct entry *inputs_add(struct inputs *in)
 {
-    if (!room_for(&in->entry, in->n, &in->room, sizeof *in->entry))
-        return NULL;
-    in->entry[in->n] = (struct entry){0};
-    return &in->entry[in->n++];
+    const struct entry entry = {0};
+    return array_add(&in->entry, &in->n, &in->room, &entry, sizeof entry) ? &in->entry[in->n - 1]
+                                                                          : NULL;
 }
 
 bool entry_keep(struct inputs *in, struct entry *e, const struct dialect *d)

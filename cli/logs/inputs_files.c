@@ -131,12 +131,11 @@ void names_free(struct names *names)
 /* Takes the path. */
 static bool list_add(struct name_list *list, uint32_t root, char *path, const char *why)
 {
-    if (!path || !room_for(&list->name, list->n, &list->room, sizeof *list->name)) {
-        free(path);
-        return no_memory("list of inputs");
-    }
-    list->name[list->n++] = (struct name){root, path, why};
-    return true;
+    const struct name name = {root, path, why};
+    if (path && array_add(&list->name, &list->n, &list->room, &name, sizeof name))
+        return true;
+    free(path);
+    return no_memory("list of inputs");
 }
 
 /* By bytes; alphasort() uses the locale. */

@@ -190,14 +190,13 @@ static struct clause *clause_for(struct question *q, const struct word *w)
     for (size_t i = 0; open && i < q->n; i++)
         if (q->clause[i].open && q->clause[i].negative == negative && q->clause[i].column == column)
             return &q->clause[i];
-    if (column == NO_COLUMN || !room_for(&q->clause, q->n, &q->room, sizeof *q->clause))
-        return NULL;
-    q->clause[q->n] = (struct clause){.kind = w->op == OP_HAS ? CLAUSE_WORDS : CLAUSE_SET,
-                                      .negative = negative,
-                                      .open = open,
-                                      .column = column,
-                                      .word = w->whole};
-    return &q->clause[q->n++];
+    const struct clause fresh = {.kind = w->op == OP_HAS ? CLAUSE_WORDS : CLAUSE_SET,
+                                 .negative = negative,
+                                 .open = open,
+                                 .column = column,
+                                 .word = w->whole};
+    bool good = column != NO_COLUMN && array_add(&q->clause, &q->n, &q->room, &fresh, sizeof fresh);
+    return good ? &q->clause[q->n - 1] : NULL;
 }
 
 /* The normal form of a value of this type, owned by the question; false: it has none. */
@@ -220,15 +219,14 @@ static bool normal_of(struct question *q, tamis_type type, const char *text, siz
 static bool add_value(struct question *q, struct clause *c, tamis_type type, const char *text,
                       size_t len, bool *plain, char why[QUESTION_WHY])
 {
-    struct span is;
-    bool no_room = !room_for(&c->value, c->n_values, &c->values_room, sizeof *c->value);
-    *plain = type == TAMIS_BYTES || no_room || !normal_of(q, type, text, len, &is, &no_room);
+    struct wanted value = {.given = text};
+    bool no_room = false;
+    *plain = type == TAMIS_BYTES || !normal_of(q, type, text, len, &value.is, &no_room);
     if (*plain)
-        is = (struct span){(const uint8_t *)text, len};
-    if (no_room)
-        return out_of_memory(why);
-    c->value[c->n_values++] = (struct wanted){is, text};
-    return true;
+        value.is = (struct span){(const uint8_t *)text, len};
+    return (!no_room &&
+            array_add(&c->value, &c->n_values, &c->values_room, &value, sizeof value)) ||
+           out_of_memory(why);
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
@@ -261,10 +259,8 @@ static bool bound_of(struct question *q, const struct field *field, const char *
 
 static bool add_range(struct clause *c, const struct range *range, char why[QUESTION_WHY])
 {
-    if (!room_for(&c->range, c->n_ranges, &c->ranges_room, sizeof *c->range))
-        return out_of_memory(why);
-    c->range[c->n_ranges++] = *range;
-    return true;
+    return array_add(&c->range, &c->n_ranges, &c->ranges_room, range, sizeof *range) ||
+           out_of_memory(why);
 }
 
 /* a=v1..v2 */
@@ -319,16 +315,14 @@ bool question_period(struct question *q, const char *since, const char *until,
         both.low = period.range[0].low;
     if (good && until)
         both.high = period.range[period.n_ranges - 1].high;
-    if (good && !room_for(&q->clause, q->n, &q->room, sizeof *q->clause))
-        good = out_of_memory(why);
-    if (!good) {
-        free(period.range);
-        return false;
-    }
-    period.range[0] = both;
+    if (good)
+        period.range[0] = both;
     period.n_ranges = 1;
-    q->clause[q->n++] = period;
-    return true;
+    good = good &&
+           (array_add(&q->clause, &q->n, &q->room, &period, sizeof period) || out_of_memory(why));
+    if (!good)
+        free(period.range);
+    return good;
 }
 
 bool question_period_field(struct question *q, const struct field *field)
@@ -337,11 +331,8 @@ bool question_period_field(struct question *q, const struct field *field)
     for (size_t i = 0; i < q->n_periods; i++)
         if (q->period[i] == column)
             return true;
-    if (column == NO_COLUMN ||
-        !room_for(&q->period, q->n_periods, &q->periods_room, sizeof *q->period))
-        return false;
-    q->period[q->n_periods++] = column;
-    return true;
+    return column != NO_COLUMN &&
+           array_add(&q->period, &q->n_periods, &q->periods_room, &column, sizeof column);
 }
 
 /* ---- sets ------------------------------------------------------------------------------------ */
@@ -371,10 +362,8 @@ static bool network_of(const char *text, size_t len, struct network *out)
 
 static bool add_network(struct clause *c, const struct network *network, char why[QUESTION_WHY])
 {
-    if (!room_for(&c->network, c->n_networks, &c->networks_room, sizeof *c->network))
-        return out_of_memory(why);
-    c->network[c->n_networks++] = *network;
-    return true;
+    return array_add(&c->network, &c->n_networks, &c->networks_room, network, sizeof *network) ||
+           out_of_memory(why);
 }
 
 /* The lines of a file, each a value; or a network if the attribute has addresses. */
@@ -457,16 +446,15 @@ static bool read_set(struct question *q, struct clause *c, const struct word *w,
 static bool add_prefix(struct question *q, struct clause *c, const struct word *w,
                        char why[QUESTION_WHY])
 {
-    struct span is = {(const uint8_t *)w->text, strlen(w->text)};
-    bool no_room = !room_for(&c->prefix, c->n_prefixes, &c->prefixes_room, sizeof *c->prefix);
-    if (!is.len)
+    struct wanted prefix = {{(const uint8_t *)w->text, strlen(w->text)}, w->text};
+    bool no_room = false;
+    if (!prefix.is.len)
         return wrong(why, "an empty prefix: %.200s: write %s^=TEXT", w->whole, w->field->name);
-    if (!no_room && w->field->type == TAMIS_FOLD)
-        normal_of(q, TAMIS_FOLD, w->text, is.len, &is, &no_room);
-    if (no_room)
-        return out_of_memory(why);
-    c->prefix[c->n_prefixes++] = (struct wanted){is, w->text};
-    return true;
+    if (w->field->type == TAMIS_FOLD)
+        normal_of(q, TAMIS_FOLD, w->text, prefix.is.len, &prefix.is, &no_room);
+    return (!no_room &&
+            array_add(&c->prefix, &c->n_prefixes, &c->prefixes_room, &prefix, sizeof prefix)) ||
+           out_of_memory(why);
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */

@@ -28,12 +28,17 @@ struct condition_list {
 
 static void push_key(struct condition_list *a, tamis_key key, bool part)
 {
-    a->failed |= !room_for(&a->key, a->n_keys, &a->keys_room, sizeof *a->key);
-    if (a->failed)
-        return;
-    a->key[a->n_keys++] = part ? tamis_schema_part(a->schema, a->attribute, key)
-                               : tamis_schema_digest(a->schema, a->attribute, key);
+    const tamis_digest digest = part ? tamis_schema_part(a->schema, a->attribute, key)
+                                     : tamis_schema_digest(a->schema, a->attribute, key);
+    a->failed = a->failed || !array_add(&a->key, &a->n_keys, &a->keys_room, &digest, sizeof digest);
     a->parts |= part;
+}
+
+static bool push_range(struct condition_list *a, const tamis_range *range)
+{
+    a->failed =
+        a->failed || !array_add(&a->range, &a->n_ranges, &a->ranges_room, range, sizeof *range);
+    return !a->failed;
 }
 
 /* One of the keys of which a value has one. */
@@ -86,12 +91,10 @@ static void take_each(void *context, tamis_key key, bool part)
 static bool ask_order(struct condition_list *a, tamis_type type, tamis_key asked)
 {
     tamis_range r;
-    a->failed |= !room_for(&a->range, a->n_ranges, &a->ranges_room, sizeof *a->range);
-    if (a->failed || !tamis_value_order(type, asked, &r.low))
+    if (!tamis_value_order(type, asked, &r.low))
         return false;
     r.high = r.low;
-    a->range[a->n_ranges++] = r;
-    return true;
+    return push_range(a, &r);
 }
 
 /* The keys of one alternative; false: it may be anything. */
@@ -125,11 +128,9 @@ static bool ask_ranges(struct condition_list *a, const struct clause *c, tamis_t
 {
     for (size_t i = 0; i < c->n_ranges; i++) {
         tamis_range r;
-        a->failed |= !room_for(&a->range, a->n_ranges, &a->ranges_room, sizeof *a->range);
-        if (a->failed || !end_order(type, &c->range[i].low, false, &r.low) ||
-            !end_order(type, &c->range[i].high, true, &r.high))
+        if (!end_order(type, &c->range[i].low, false, &r.low) ||
+            !end_order(type, &c->range[i].high, true, &r.high) || !push_range(a, &r))
             return false;
-        a->range[a->n_ranges++] = r;
     }
     return true;
 }

@@ -50,8 +50,7 @@ bool plan_hashes_fit(const struct plan *plan)
 {
     if (plan->hashes >= 1 && plan->hashes <= 64)
         return true;
-    complain("wrong value '%llu': --hashes: give 1 to 64", (unsigned long long)plan->hashes);
-    return false;
+    return refuse("wrong value '%llu': --hashes: give 1 to 64", (unsigned long long)plan->hashes);
 }
 
 /* The form whose options differ least from those given. */

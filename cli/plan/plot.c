@@ -62,9 +62,9 @@ bool plot_may(const char *path)
 {
     struct stat st;
     if (!path[0])
-        return complain("no name: --plot: give the name of a file"), false;
+        return refuse("no name: --plot: give the name of a file");
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return complain("not a regular file: %s: give the name of a file", path), false;
+        return refuse("not a regular file: %s: give the name of a file", path);
     return true;
 }
 

@@ -103,10 +103,9 @@ static bool read_sizes(const char *path, double *weight, uint64_t N)
     FILE *file = fopen(path, "re");
     uint64_t number = 0, good = 0;
     if (!file)
-        return complain("%s: %s: give uniform, normal:MU,SIGMA, zipf-min:T, zipf-max:T, "
-                        "zipf-random:T,SEED or a file of sizes",
-                        strerror(errno), path),
-               false;
+        return refuse("%s: %s: give uniform, normal:MU,SIGMA, zipf-min:T, zipf-max:T, "
+                      "zipf-random:T,SEED or a file of sizes",
+                      strerror(errno), path);
     memset(weight, 0, N * sizeof *weight);
     while (fgets(line, sizeof line, file)) {
         unsigned long long size;

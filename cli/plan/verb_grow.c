@@ -173,8 +173,7 @@ static bool flexible_fits(const struct plan *p)
 {
     if (p->bits && p->capacity && p->items)
         return plan_hashes_fit(p);
-    complain("wrong value '0': --bits, --capacity, --items: give 1 or more");
-    return false;
+    return refuse("wrong value '0': --bits, --capacity, --items: give 1 or more");
 }
 
 int plan_flexible_lambda(const struct plan *p)

@@ -16,11 +16,10 @@ static bool take_type(char *name, tamis_type *type, bool *typed)
         *colon = 0;
         return true;
     }
-    complain(
+    return refuse(
         "unknown type '%s': --attrs: give text (which a name with a colon needs too), int, dec, "
         "time, ip, path, words or fold",
         colon + 1);
-    return false;
 }
 
 static size_t number_of(const struct attrs *a, const char *name, size_t len)
@@ -41,22 +40,20 @@ static bool read_list(struct attrs *a, const char *list)
         if (next)
             *next++ = 0;
         if (a->n == TAMIS_ATTRIBUTES_MAX)
-            return complain("too many attributes: --attrs: give at most %d attributes",
-                            TAMIS_ATTRIBUTES_MAX),
-                   false;
+            return refuse("too many attributes: --attrs: give at most %d attributes",
+                          TAMIS_ATTRIBUTES_MAX);
         tamis_attribute *one = &a->list[a->n];
         if (!take_type(at, &one->type, &a->typed[a->n]))
             return false;
         if (!*at || strlen(at) > 255)
-            return complain("no name: --attrs '%s': give names of 1 to 255 bytes, with commas "
-                            "between them",
-                            list),
-                   false;
+            return refuse("no name: --attrs '%s': give names of 1 to 255 bytes, with commas "
+                          "between them",
+                          list);
         size_t known = number_of(a, at, strlen(at));
         if (known < a->n_known)
             continue;
         if (known < a->n)
-            return complain("given twice: --attrs, '%s': name each attribute once", at), false;
+            return refuse("given twice: --attrs, '%s': name each attribute once", at);
         one->name = a->names[a->n] = at;
         a->n++;
     }
@@ -69,17 +66,16 @@ static bool read_combo(struct attrs *a, const char *text)
     for (const char *at = text; at;) {
         size_t len = strcspn(at, "+"), i = number_of(a, at, len);
         if (i == a->n)
-            return complain("unknown attribute '%.*s': --combo %s: name attributes of --attrs, "
-                            "with + between them",
-                            (int)len, at, text),
-                   false;
+            return refuse("unknown attribute '%.*s': --combo %s: name attributes of --attrs, "
+                          "with + between them",
+                          (int)len, at, text);
         mask |= UINT64_C(1) << i;
         at = at[len] ? at + len + 1 : NULL;
     }
     if ((mask & (mask - 1)) == 0)
-        return complain("not a combination: --combo %s: name two attributes or more", text), false;
+        return refuse("not a combination: --combo %s: name two attributes or more", text);
     if (a->n_combos == TAMIS_COMBOS_MAX)
-        return complain("too many combinations: --combo: give at most %d", TAMIS_COMBOS_MAX), false;
+        return refuse("too many combinations: --combo: give at most %d", TAMIS_COMBOS_MAX);
     for (size_t i = 0; i < a->n_combos; i++)
         if (a->combos[i] == mask)
             return true;

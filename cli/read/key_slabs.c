@@ -72,7 +72,7 @@ static bool slab_grow(struct slab *s, size_t room)
         return true;
     char *data = realloc(s->data, room);
     if (!data)
-        return complain("out of memory: standard input: a line is too long"), false;
+        return refuse("out of memory: standard input: a line is too long");
     s->data = data;
     s->room = room;
     return true;
@@ -92,8 +92,7 @@ static bool slab_read(struct key_reader *r, struct slab *s)
             return true;
         }
         if (errno != EINTR)
-            return complain("%s: standard input: it could not be read to its end", strerror(errno)),
-                   false;
+            return refuse("%s: standard input: it could not be read to its end", strerror(errno));
     }
 }
 

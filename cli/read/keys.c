@@ -155,10 +155,10 @@ bool keys_settle(struct keys *keys, char **word, size_t n_words)
     keys->n_words = n_words;
     keys->end = keys->zero ? 0 : '\n';
     if (keys->by_field && keys->field == 0)
-        return complain("wrong value '0': --field: columns count from 1"), false;
+        return refuse("wrong value '0': --field: columns count from 1");
     if (keys->delimited && !keys->by_field)
-        return complain("no column is used: --delimiter: give --field too"), false;
+        return refuse("no column is used: --delimiter: give --field too");
     if (keys->delimited && keys->delimiter == keys->end)
-        return complain("not a valid separator: --delimiter: give another byte"), false;
+        return refuse("not a valid separator: --delimiter: give another byte");
     return threads_settle(&keys->threads);
 }

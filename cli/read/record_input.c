@@ -81,10 +81,9 @@ static bool read_words(const struct records *r, const struct records_work *work,
         tamis_choice *c = &a->choice[attribute];
         tamis_digest *to = a->digest + attribute * r->n_words;
         if (c->n && !work->asks)
-            return complain("two values: %s: a record has one for each attribute; give one record "
-                            "at a time",
-                            r->word[i]),
-                   false;
+            return refuse("two values: %s: a record has one for each attribute; give one record "
+                          "at a time",
+                          r->word[i]);
         to[c->n] = tamis_records_digest(work->index, attribute, value);
         *c = (tamis_choice){attribute, to, c->n + 1};
         a->mask |= UINT64_C(1) << attribute;
@@ -172,11 +171,10 @@ static bool settle_mask(struct record_reading *g)
     wanted = wanted ? wanted : g->work->asks ? there : all;
     uint64_t lacking = wanted & ~there;
     if (g->input->header_len && (there == 0 || (lacking && g->r->attrs)))
-        return complain("no column '%s': standard input: give records with a header that names "
-                        "the attributes",
-                        tamis_records_name(g->work->index,
-                                           (uint32_t)__builtin_ctzll(lacking ? lacking : all))),
-               false;
+        return refuse(
+            "no column '%s': standard input: give records with a header that names "
+            "the attributes",
+            tamis_records_name(g->work->index, (uint32_t)__builtin_ctzll(lacking ? lacking : all)));
     if (g->input->header_len && lacking) {
         char names[1024];
         records_names(g->work->index, lacking, names, sizeof names);

@@ -111,8 +111,7 @@ static bool begin(struct change_log *log, const char *path)
     unsigned char front[FRONT_LEN];
     uint64_t sum;
     if (!file_sum(path, &sum)) {
-        complain("%s: %s: it cannot be read back", strerror(errno), path);
-        return false;
+        return refuse("%s: %s: it cannot be read back", strerror(errno), path);
     }
     memcpy(front, magic, sizeof magic);
     memcpy(front + 8, &sum, sizeof sum);
@@ -174,8 +173,8 @@ static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed,
     for (size_t len; (len = read_group(log, group)); log->end += len) {
         tamis_error e = f ? do_again(f, group, replayed) : TAMIS_OK;
         memcpy(last, group, sizeof *last);
-        if (e != TAMIS_OK)
-            return complain_of(e, NULL, log->path), false;
+        if (!succeeded(e, NULL, log->path))
+            return false;
     }
     log->synced = 0;
     return f ? ftruncate(log->fd, (off_t)log->end) == 0 || log_failed(log, "it cannot be cut")
@@ -219,7 +218,7 @@ bool change_log_open(struct change_log *log, const struct store *store, uint64_t
     *replayed = 0;
     log->fd = -1;
     if (snprintf(log->path, sizeof log->path, "%s.changes", store->path) >= (int)sizeof log->path)
-        return complain("the name is too long: %s", store->path), false;
+        return refuse("the name is too long: %s", store->path);
     log->fd = open(log->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
     if (log->fd < 0)
         return log_failed(log, "check the permissions of the folder");

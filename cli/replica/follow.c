@@ -52,9 +52,8 @@ static void say(void *context, const char *text)
 static bool resume(struct follow *f)
 {
     if (mkdir(f->replicas.folder, 0700) != 0 && errno != EEXIST)
-        return complain("%s: %s: give a folder that can be created", strerror(errno),
-                        f->replicas.folder),
-               false;
+        return refuse("%s: %s: give a folder that can be created", strerror(errno),
+                      f->replicas.folder);
     if (!replicas_lock(&f->replicas) || !replicas_read(&f->replicas, f->key, !f->serve, true))
         return false;
     f->replicas.every = f->every_ms * 1000000;
@@ -186,7 +185,7 @@ static bool begin(struct follow *f)
     tamis_error e =
         tamis_following_new(&f->following, f->address, f->replicas.directory, &options, &reason);
     if (e != TAMIS_OK)
-        return complain("%s", reason.text), false;
+        return refuse("%s", reason.text);
     if (f->serve && !(f->serving = serve_start(f->serve, f->replicas.directory, f->following,
                                                f->replicas.folder)))
         return false;

@@ -22,8 +22,8 @@ static bool save_copy(struct replicas *r, uint32_t number, const char *name)
         tamis_error e = tamis_directory_save(r->directory, number, path, &reason);
         if (e == TAMIS_EKIND)
             return true;
-        if (e != TAMIS_OK)
-            return complain_of(e, &reason, path), false;
+        if (!succeeded(e, &reason, path))
+            return false;
         replica->epoch = facts.epoch;
         replica->version = facts.version;
     }
@@ -48,8 +48,7 @@ static bool save_all(struct saver *s)
     }
     if (replicas_write(r))
         return true;
-    complain("%s: %s/status: make room, or check the permissions", strerror(errno), r->folder);
-    return false;
+    return refuse("%s: %s/status: make room, or check the permissions", strerror(errno), r->folder);
 }
 
 static void *run(void *context)

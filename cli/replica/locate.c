@@ -109,9 +109,7 @@ static bool load_all(struct locating *l)
 static bool prepare(struct locating *l)
 {
     l->answers.directory = l->replicas.directory;
-    return (load_all(l) && answers_begin(&l->answers)) ||
-           (complain("out of memory: %s: free some memory and run again", l->replicas.folder),
-            false);
+    return (load_all(l) && answers_begin(&l->answers)) || no_memory(l->replicas.folder);
 }
 
 /* ---- a follower that serves ------------------------------------------------------------------ */
@@ -220,11 +218,11 @@ static bool find_copies(struct locating *l, const char *where)
     bool address = strncmp(where, "unix:", 5) == 0 || strncmp(where, "http://", 7) == 0;
     if (address)
         return find_server(l, where) ||
-               (complain("%s: %s: is tamis follow --serve running?", l->server.why, where), false);
+               refuse("%s: %s: is tamis follow --serve running?", l->server.why, where);
     l->folder = true;
     l->replicas.folder = where;
     if (!store_exists(where))
-        return complain("No such file or directory: %s: make it with tamis follow", where), false;
+        return refuse("No such file or directory: %s: make it with tamis follow", where);
     if (!replicas_read(&l->replicas, l->key, l->few, false))
         return false;
     if (l->replicas.boot[0] && l->replicas.serve[0] && !l->owners)

@@ -323,7 +323,7 @@ static bool find_epoch(struct publishing *p, uint64_t wait_ms)
         carrier_sleep(RETRY_MS);
     }
     if (!told)
-        return complain("%s: nothing was published: check the address", c->error), false;
+        return refuse("%s: nothing was published: check the address", c->error);
     p->box.cut_off = false;
     p->box.epoch = clock_real(NULL);
     if (state.there && state.epoch >= p->box.epoch)
@@ -379,12 +379,9 @@ static bool read_targets(const struct choices *c, tamis_targets *t)
     if (c->miss && strcmp(c->miss, "off") == 0)
         t->member_miss = -1;
     else if (c->miss && !parse_rate(c->miss, &t->member_miss))
-        return complain("wrong value '%s': --member-miss: give a rate such as 1%%, or off",
-                        c->miss),
-               false;
+        return refuse("wrong value '%s': --member-miss: give a rate such as 1%%, or off", c->miss);
     if (c->weights && parse_list(c->weights, weights, 2) != 2)
-        return complain("wrong value '%s': --weights: give two numbers such as 1,10", c->weights),
-               false;
+        return refuse("wrong value '%s': --weights: give two numbers such as 1,10", c->weights);
     if (c->weights)
         t->w_positive = weights[0], t->w_disagree = weights[1];
     t->false_rate = c->has_rate ? c->false_rate : -1;

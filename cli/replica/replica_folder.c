@@ -30,9 +30,7 @@ static struct replica *replicas_get(struct replicas *r, const char *name)
     uint32_t number;
     tamis_reason reason = {0};
     tamis_error e = tamis_directory_expect(r->directory, name, &number, &reason);
-    if (e != TAMIS_OK)
-        return complain_of(e, &reason, name), NULL;
-    if (!replicas_reserve(r, (size_t)number + 1))
+    if (!succeeded(e, &reason, name) || !replicas_reserve(r, (size_t)number + 1))
         return NULL;
     r->replica[number].name = tamis_directory_name(r->directory, number);
     return &r->replica[number];
@@ -122,12 +120,11 @@ bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fres
     if (!file && errno == ENOENT && fresh)
         return true;
     if (!file && errno == ENOENT)
-        return complain("no copies in it: %s: make it with tamis follow", r->folder), false;
+        return refuse("no copies in it: %s: make it with tamis follow", r->folder);
     if (!file && errno == ENOTDIR)
-        return complain("Not a directory: %s: give the folder of tamis follow", r->folder), false;
+        return refuse("Not a directory: %s: give the folder of tamis follow", r->folder);
     if (!file)
-        return complain("%s: %s: check the permissions of the folder", strerror(errno), path),
-               false;
+        return refuse("%s: %s: check the permissions of the folder", strerror(errno), path);
     bool good = fgets(line, sizeof line, file) && strcmp(line, title) == 0;
     while (good && fgets(line, sizeof line, file))
         good = read_line(r, line);
@@ -145,12 +142,10 @@ bool replicas_lock(struct replicas *r)
     snprintf(path, sizeof path, "%s/status", r->folder);
     tamis_error e = tamis_file_lock(&r->lock, path, NULL, &reason);
     if (e == TAMIS_EBUSY)
-        complain(
+        return refuse(
             "another tamis follow keeps the copies in it: %s: give this one a folder of its own",
             r->folder);
-    else if (e != TAMIS_OK)
-        complain_of(e, &reason, path);
-    return e == TAMIS_OK;
+    return succeeded(e, &reason, path);
 }
 
 bool replicas_write(const struct replicas *r)

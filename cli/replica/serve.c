@@ -22,9 +22,8 @@
 
 static bool bad_address(const char *text)
 {
-    complain("not an address '%s': give unix:PATH (at most %zu bytes), PORT or HOST:PORT", text,
-             sizeof((struct sockaddr_un *)0)->sun_path - 1);
-    return false;
+    return refuse("not an address '%s': give unix:PATH (at most %zu bytes), PORT or HOST:PORT",
+                  text, sizeof((struct sockaddr_un *)0)->sun_path - 1);
 }
 
 static bool read_unix(struct serve_address *a, const char *path)
@@ -140,9 +139,9 @@ static const char type_text[] = "text/plain; charset=utf-8";
 static const char type_bytes[] = "application/octet-stream";
 static const char type_metrics[] = "text/plain; version=0.0.4; charset=utf-8";
 
-static void refuse(struct reply *r, unsigned status, const char *format, ...)
+static void reply_error(struct reply *r, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-static void refuse(struct reply *r, unsigned status, const char *format, ...)
+static void reply_error(struct reply *r, unsigned status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -162,12 +161,11 @@ struct wanted_keys {
 static bool want(struct wanted_keys *w, const void *data, size_t len)
 {
     if (w->n == KEYS_MOST)
-        return refuse(w->reply, 413, "more than %d keys: ask for fewer at a time", KEYS_MOST),
+        return reply_error(w->reply, 413, "more than %d keys: ask for fewer at a time", KEYS_MOST),
                false;
-    if (!room_for(&w->keys, w->n, &w->room, sizeof *w->keys))
-        return refuse(w->reply, 503, "out of memory"), false;
-    w->keys[w->n++] = (tamis_key){data, len};
-    return true;
+    const tamis_key key = {data, len};
+    return array_add(&w->keys, &w->n, &w->room, &key, sizeof key) ||
+           (reply_error(w->reply, 503, "out of memory"), false);
 }
 
 /* Unescapes a JSON string at p in place and makes it a key; returns what follows it, or NULL. */
@@ -206,7 +204,7 @@ static void want_json(struct wanted_keys *w, struct bytes *body)
     if (p && object)
         p = skip(p, end, "}");
     if ((!p || json_blanks(p, end) != end) && !w->reply->status)
-        refuse(w->reply, 400, "not a list of keys: send {\"keys\": [\"KEY\", ...]}");
+        reply_error(w->reply, 400, "not a list of keys: send {\"keys\": [\"KEY\", ...]}");
 }
 
 static void want_lines(struct wanted_keys *w, const struct bytes *body, char end)
@@ -227,7 +225,7 @@ static enum MHD_Result want_argument(void *context, enum MHD_ValueKind kind, con
     (void)kind;
     if (name_len == 3 && memcmp(name, "key", 3) == 0 && value)
         return want(w, value, len) ? MHD_YES : MHD_NO;
-    refuse(w->reply, 400, "an unknown parameter '%.40s': give /locate?key=KEY", name);
+    reply_error(w->reply, 400, "an unknown parameter '%.40s': give /locate?key=KEY", name);
     return MHD_NO;
 }
 
@@ -255,7 +253,7 @@ static void page_locate(struct serving *s, struct MHD_Connection *c, struct requ
     struct answers a = {.directory = s->directory, .form = ANSWERS_OBJECT, .end = '\n'};
     lib.values(c, MHD_GET_ARGUMENT_KIND, want_argument, &w);
     if (posted && w.n)
-        refuse(r, 400, "keys in the address and in the body: give them in one place");
+        reply_error(r, 400, "keys in the address and in the body: give them in one place");
     else if (posted && has_type(c, "Content-Type", type_text))
         want_lines(&w, &q->body, '\n');
     else if (posted && has_type(c, "Content-Type", type_bytes))
@@ -263,7 +261,7 @@ static void page_locate(struct serving *s, struct MHD_Connection *c, struct requ
     else if (posted)
         want_json(&w, &q->body);
     else if (!w.n && !r->status)
-        refuse(r, 400, "no key: give /locate?key=KEY, or POST {\"keys\": [...]}");
+        reply_error(r, 400, "no key: give /locate?key=KEY, or POST {\"keys\": [...]}");
     r->type = type_json;
     if (!posted && w.n == 1)
         a.form = ANSWERS_LINES;
@@ -274,7 +272,7 @@ static void page_locate(struct serving *s, struct MHD_Connection *c, struct requ
     else if (has_type(c, "Accept", type_bytes))
         a.form = ANSWERS_TEXT, r->type = type_bytes, a.end = 0;
     if (!r->status && !answers_begin(&a))
-        refuse(r, 503, "out of memory");
+        reply_error(r, 503, "out of memory");
     if (!r->status)
         answers_print(&a, w.keys, w.n);
     answers_end(&a);
@@ -292,7 +290,7 @@ static void page_owners(struct serving *s, struct MHD_Connection *c, struct requ
     bool text = has_type(c, "Accept", type_text), lines = has_type(c, "Accept", type_lines);
     r->type = text ? type_text : lines ? type_lines : type_json;
     if (!serve_owners(s->directory, text ? ANSWERS_TEXT : lines ? ANSWERS_LINES : ANSWERS_OBJECT))
-        refuse(r, 503, "out of memory");
+        reply_error(r, 503, "out of memory");
 }
 
 static void page_health(struct serving *s, struct MHD_Connection *c, struct request *q, bool posted,
@@ -365,19 +363,19 @@ static enum MHD_Result reply(struct serving *s, struct MHD_Connection *c, struct
     const char *allow = NULL;
     uint64_t began = carrier_clock();
     if (!route) {
-        refuse(r, 404, "no such page: there are /locate, /owners, /healthz and /metrics");
+        reply_error(r, 404, "no such page: there are /locate, /owners, /healthz and /metrics");
     } else if (!reads && !(posted && route->posts)) {
         allow = route->posts ? "GET, HEAD, POST" : "GET, HEAD";
-        refuse(r, 405, "%.20s: not here: use %s", method, allow);
+        reply_error(r, 405, "%.20s: not here: use %s", method, allow);
     } else if (!r->status && atomic_load(&s->waiting) > WAITING_MOST) {
-        refuse(r, 503, "too many answers wait to be read: try again later");
+        reply_error(r, 503, "too many answers wait to be read: try again later");
     } else if (!r->status) {
         r->text.most = ANSWER_MOST;
         put_into(&r->text);
         route->page(s, c, q, posted, r);
         put_into(NULL);
         if (r->text.failed)
-            refuse(r, 413, "the answer is too long: ask for fewer keys at a time");
+            reply_error(r, 413, "the answer is too long: ask for fewer keys at a time");
     }
     if (r->why[0]) {
         bytes_end(&r->text);
@@ -415,7 +413,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         q->body.most = BODY_MOST;
         if (!size || strtoull(size, NULL, 10) < PASSED_MOST)
             return MHD_YES;
-        refuse(&r, 413, "a body of more than %zu bytes: ask for fewer keys at a time", BODY_MOST);
+        reply_error(&r, 413, "a body of more than %zu bytes: ask for fewer keys at a time",
+                    BODY_MOST);
         return reply(s, c, q, route, method, &r);
     }
     if (*len) {
@@ -425,7 +424,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         return q->passed < PASSED_MOST ? MHD_YES : MHD_NO;
     }
     if (q->body.failed)
-        refuse(&r, 413, "a body of more than %zu bytes: ask for fewer keys at a time", BODY_MOST);
+        reply_error(&r, 413, "a body of more than %zu bytes: ask for fewer keys at a time",
+                    BODY_MOST);
     return reply(s, c, q, route, method, &r);
 }
 

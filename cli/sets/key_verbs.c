@@ -32,14 +32,13 @@ static bool job_settle(struct key_job *job, const struct words *words)
                             : r->attrs    ? "--attrs"
                                           : NULL;
         if (wrong)
-            return complain("only for records: %s: %s is a filter and takes keys", wrong,
-                            job->store.path),
-                   false;
+            return refuse("only for records: %s: %s is a filter and takes keys", wrong,
+                          job->store.path);
         return keys_settle(&job->keys, words->word + 1, words->n - 1);
     }
     const char *wrong = job->keys.by_field ? "--field" : job->keys.zero ? "--null" : NULL;
     if (wrong)
-        return complain("only for keys: %s: %s holds records", wrong, job->store.path), false;
+        return refuse("only for keys: %s: %s holds records", wrong, job->store.path);
     r->word = words->word + 1;
     r->n_words = words->n - 1;
     r->strict = job->keys.strict;
@@ -54,9 +53,7 @@ static bool job_begin(struct key_job *job, int argc, char **argv, const struct a
 {
     struct words words = args_read(argc, argv, args, n);
     if (words.n == 0)
-        return complain(
-                   "no file: FILE: name the filter, then keys, or pass keys on standard input"),
-               false;
+        return refuse("no file: FILE: name the filter, then keys, or pass keys on standard input");
     if (!(changes ? store_change(&job->store, words.word[0], TAMIS_KIND_NONE, &job->files)
                   : store_ask(&job->store, words.word[0], &job->files)))
         return false;

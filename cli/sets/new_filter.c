@@ -17,16 +17,14 @@ static bool read_growth(struct make *make)
             make->options.growth = (tamis_growth)i;
     if (make->options.growth == TAMIS_GROWTH_DEFAULT ||
         (time && make->options.growth != TAMIS_WINDOW)) {
-        complain(
+        return refuse(
             "wrong value '%s': --growth: give smooth, fixed, dynamic, scalable, flexible or window:24h",
             make->growth);
-        return false;
     }
     if (time && !parse_time(time, &make->options.window)) {
-        complain(
+        return refuse(
             "wrong duration '%s': --growth: give window:90s, window:30m, window:24h or the like",
             time);
-        return false;
     }
     return true;
 }
@@ -43,11 +41,10 @@ static bool read_lambdas(struct make *make, uint8_t *lambdas)
             n = 0;
     }
     if (n == 0)
-        return complain("wrong value '%s': --lambda: give whole numbers from 1 to 40, as 1,2,3",
-                        make->lambda),
-               false;
+        return refuse("wrong value '%s': --lambda: give whole numbers from 1 to 40, as 1,2,3",
+                      make->lambda);
     if (make->options.growth != TAMIS_FLEXIBLE)
-        return complain("only for flexible filters: --lambda: give --growth flexible"), false;
+        return refuse("only for flexible filters: --lambda: give --growth flexible");
     make->options.lambdas = lambdas;
     make->options.n_lambdas = n;
     return true;
@@ -59,16 +56,14 @@ static bool check_growth(const struct make *make)
     const tamis_options *o = &make->options;
     tamis_growth growth = o->growth ? o->growth : TAMIS_SCALABLE;
     if (o->expansion != 0 && growth != TAMIS_SCALABLE)
-        return complain("only for scalable filters: --expansion: give --growth scalable"), false;
+        return refuse("only for scalable filters: --expansion: give --growth scalable");
     if (o->tolerate != 0 && growth != TAMIS_DYNAMIC)
-        return complain("only for dynamic filters: --tolerate: give --growth dynamic"), false;
+        return refuse("only for dynamic filters: --tolerate: give --growth dynamic");
     if (o->add_always && (growth == TAMIS_FIXED || o->deletable))
-        return complain(
-                   "only for plain filters that grow: --add-always: leave it out, or give --growth"),
-               false;
+        return refuse(
+            "only for plain filters that grow: --add-always: leave it out, or give --growth");
     if (make->vectors && growth != TAMIS_DYNAMIC && growth != TAMIS_WINDOW)
-        return complain("only for dynamic and window filters: --vectors: give --growth dynamic"),
-               false;
+        return refuse("only for dynamic and window filters: --vectors: give --growth dynamic");
     return true;
 }
 
@@ -83,12 +78,11 @@ static bool plan_for_publish(struct make *make)
     if (!make->for_publish)
         return true;
     if (other)
-        return complain("--for-publish has its own structure: %s: leave it out", other), false;
+        return refuse("--for-publish has its own structure: %s: leave it out", other);
     if (!make->options.capacity)
-        return complain(
-                   "no capacity to plan for: --for-publish: give --capacity, the most keys of any "
-                   "origin of the family"),
-               false;
+        return refuse(
+            "no capacity to plan for: --for-publish: give --capacity, the most keys of any "
+            "origin of the family");
     make->options.growth = TAMIS_DYNAMIC;
     make->options.layout = TAMIS_SPREAD;
     return true;
@@ -108,10 +102,9 @@ static bool family_of(struct make *make, const struct store_options *files, uint
         bool told = files->key_file || set_key(model.set, key);
         store_end(&model);
         if (!told)
-            return complain_of(TAMIS_EKEY, NULL, make->like), false;
+            return succeeded(TAMIS_EKEY, NULL, make->like);
         if (make->hash && make->hash != (unsigned)facts.hash)
-            return complain("conflicting hash: --hash: %s has its own; leave it out", make->like),
-                   false;
+            return refuse("conflicting hash: --hash: %s has its own; leave it out", make->like);
         make->options.hash = facts.hash;
     }
     if (files->key_file || make->like)
@@ -124,10 +117,8 @@ static struct set *make_alike(const struct make *make, tamis_kind kind,
                               const struct store_options *files)
 {
     struct set *set = store_read(make->like, kind, STORE_LOAD, files);
-    tamis_error e = set ? set_clear(set) : TAMIS_OK;
-    if (e == TAMIS_OK)
+    if (!set || succeeded(set_clear(set), NULL, make->like))
         return set;
-    complain_of(e, NULL, make->like);
     set_free(set);
     return NULL;
 }
@@ -145,8 +136,7 @@ bool make_settle(struct make *make, const struct store_options *files, struct ma
     if (published && make->attrs && !make->options.growth)
         make->options.growth = TAMIS_FIXED;
     if (make->vectors > UINT32_MAX || make->hashes > 64)
-        return complain("too many: %s: give fewer", make->hashes > 64 ? "--hashes" : "--vectors"),
-               false;
+        return refuse("too many: %s: give fewer", make->hashes > 64 ? "--hashes" : "--vectors");
     make->options.vectors = (uint32_t)make->vectors;
     make->options.hashes = (uint32_t)make->hashes;
     return true;
@@ -178,8 +168,5 @@ struct set *make_filter(struct make *make, tamis_kind like, const struct store_o
     if (!make_settle(make, files, &made))
         return NULL;
     tamis_error e = tamis_filter_new(&filter, &make->options, &reason);
-    if (e == TAMIS_OK)
-        return filter_set(filter);
-    complain_of(e, &reason, path);
-    return NULL;
+    return succeeded(e, &reason, path) ? filter_set(filter) : NULL;
 }

@@ -25,17 +25,15 @@ static bool read_distinct(struct attrs *attrs, const char *text)
     size_t len = equals ? (size_t)(equals - text) : 0;
     uint64_t n = 0;
     if (!equals || !parse_count(equals + 1, &n) || n == 0)
-        return complain("wrong value '%s': --distinct: give an attribute and a number, as "
-                        "status=10",
-                        text),
-               false;
+        return refuse("wrong value '%s': --distinct: give an attribute and a number, as "
+                      "status=10",
+                      text);
     for (size_t i = 0; i < attrs->n; i++)
         if (strlen(attrs->names[i]) == len && memcmp(attrs->names[i], text, len) == 0) {
             attrs->list[i].distinct = n;
             return true;
         }
-    return complain("unknown attribute '%.*s': --distinct: name one of --attrs", (int)len, text),
-           false;
+    return refuse("unknown attribute '%.*s': --distinct: name one of --attrs", (int)len, text);
 }
 
 static bool read_attrs(const struct make *make, struct attrs *attrs)
@@ -45,9 +43,9 @@ static bool read_attrs(const struct make *make, struct attrs *attrs)
     for (size_t i = 0; good && i < make->distinct.n; i++)
         good = read_distinct(attrs, make->distinct.text[i]);
     if (good && make->verifier == TAMIS_VERIFIER_NONE && attrs->n_combos)
-        good = complain("no verifier: --combo: leave out --verifier none") == FOUND;
+        good = refuse("no verifier: --combo: leave out --verifier none");
     if (good && make->verifier == TAMIS_VERIFIER_NONE && make->value)
-        good = complain("no verifier: --value: leave out --verifier none") == FOUND;
+        good = refuse("no verifier: --value: leave out --verifier none");
     return good;
 }
 
@@ -69,9 +67,7 @@ struct set *make_records(struct make *make, const struct store_options *files, c
                                          .verifier = (tamis_verifier)make->verifier,
                                          .value = (tamis_verify)make->value,
                                          .set = make->options};
-        tamis_error e = tamis_records_new(&index, &options, &reason);
-        if (e != TAMIS_OK)
-            complain_of(e, &reason, path);
+        (void)succeeded(tamis_records_new(&index, &options, &reason), &reason, path);
     }
     attrs_free(&attrs);
     return records_set(index);

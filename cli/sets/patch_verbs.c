@@ -53,7 +53,7 @@ static bool read_patch(const char *path, struct bytes *patch)
     const size_t start = 1 << 16;
     int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
     if (fd < 0)
-        return complain("%s: %s: give a patch made by tamis diff", strerror(errno), path), false;
+        return refuse("%s: %s: give a patch made by tamis diff", strerror(errno), path);
     bool good = bytes_read(patch, fd, start) &&
                 (tamis_kind_of(patch->data, patch->len) != TAMIS_KIND_PATCH ||
                  bytes_read(patch, fd, SIZE_MAX));

@@ -28,7 +28,7 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
     if (fd >= 0)
         close(fd);
     if (len < 0)
-        return complain("%s: %s: give a readable key file", strerror(error), path), false;
+        return refuse("%s: %s: give a readable key file", strerror(error), path);
     if (len == TAMIS_KEY_LEN) {
         memcpy(key, text, TAMIS_KEY_LEN);
         explicit_bzero(text, sizeof text);
@@ -72,10 +72,7 @@ struct set *store_read(const char *path, tamis_kind kind, enum store_how how,
             e = set_file_load(&set, kind, path, &o, &reason);
         }
     }
-    if (e == TAMIS_OK)
-        return set;
-    complain_of(e, &reason, path);
-    return NULL;
+    return succeeded(e, &reason, path) ? set : NULL;
 }
 
 bool store_ask(struct store *store, const char *path, const struct store_options *options)
@@ -117,10 +114,9 @@ static bool nothing_waits(const char *path, const struct store_options *options)
     if (options->replays || snprintf(log, sizeof log, "%s.changes", path) >= (int)sizeof log ||
         !store_exists(log))
         return true;
-    complain("it has changes of a tamis publish that was killed: %s: publish the file again "
-             "first, or remove it",
-             log);
-    return false;
+    return refuse("it has changes of a tamis publish that was killed: %s: publish the file again "
+                  "first, or remove it",
+                  log);
 }
 
 bool store_change(struct store *store, const char *path, tamis_kind kind,
@@ -139,9 +135,7 @@ bool store_save(const struct store *store, unsigned save_flags)
 {
     tamis_reason reason = {0};
     tamis_error e = set_file_save(store->set, store->path, save_flags, &reason);
-    if (e != TAMIS_OK)
-        complain_of(e, &reason, store->path);
-    return e == TAMIS_OK;
+    return succeeded(e, &reason, store->path);
 }
 
 void store_end(struct store *store)

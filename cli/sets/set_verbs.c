@@ -32,7 +32,7 @@ int verb_info(int argc, char **argv)
     return FOUND;
 }
 
-static int verify_one(const char *path, bool json)
+static bool verify_one(const char *path, bool json)
 {
     tamis_reason reason = {0};
     tamis_error e = tamis_file_verify(path, &reason);
@@ -53,7 +53,7 @@ static int verify_one(const char *path, bool json)
         put_name(path);
         put_format(": OK, %llu bytes\n", bytes);
     }
-    return e == TAMIS_OK ? FOUND : complain_of(e, &reason, path);
+    return succeeded(e, &reason, path);
 }
 
 int verb_verify(int argc, char **argv)
@@ -63,7 +63,7 @@ int verb_verify(int argc, char **argv)
     struct words words = args_read_files(argc, argv, args, COUNT(args), 1, SIZE_MAX, "FILE...");
     int status = FOUND;
     for (size_t i = 0; i < words.n; i++)
-        if (verify_one(words.word[i], json) != FOUND)
+        if (!verify_one(words.word[i], json))
             status = TROUBLE;
     return status;
 }
@@ -135,9 +135,7 @@ static bool merge_one(const struct combine *c, struct store *all, const char *pa
         return false;
     tamis_error e = set_merge(all->set, other, merge_flags(c), &reason);
     set_free(other);
-    if (e != TAMIS_OK)
-        complain_of(e, &reason, path);
-    return e == TAMIS_OK;
+    return succeeded(e, &reason, path);
 }
 
 static bool intersect_one(const struct combine *c, struct store *all, const char *path)
@@ -145,7 +143,7 @@ static bool intersect_one(const struct combine *c, struct store *all, const char
     tamis_reason reason = {0};
     tamis_filter *both;
     if (store_has_records(all))
-        return complain("records cannot be intersected: %s: give filters", all->path), false;
+        return refuse("records cannot be intersected: %s: give filters", all->path);
     struct set *other = store_read(path, TAMIS_KIND_FILTER, STORE_ASK, &c->files);
     if (!other)
         return false;
@@ -154,10 +152,8 @@ static bool intersect_one(const struct combine *c, struct store *all, const char
     if (e == TAMIS_OK) {
         set_free(all->set);
         all->set = filter_set(both);
-    } else {
-        complain_of(e, &reason, path);
     }
-    return e == TAMIS_OK;
+    return succeeded(e, &reason, path);
 }
 
 /* Combines the files into c->output, which may be one of them. */

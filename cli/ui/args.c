@@ -114,7 +114,7 @@ size_t parse_list(const char *text, double *out, size_t room)
 bool threads_settle(uint64_t *threads)
 {
     if (*threads > THREADS_MAX)
-        return complain("too many threads: --threads: give at most %d", THREADS_MAX), false;
+        return refuse("too many threads: --threads: give at most %d", THREADS_MAX);
     *threads = *threads ? *threads : processors();
     return true;
 }
@@ -205,7 +205,7 @@ static bool take_value(const struct arg *arg, const char *text, const char *writ
     case ARG_TEXTS: {
         struct texts *texts = arg->to;
         if (texts->n == TEXTS_MAX)
-            return complain("too many values: %s: give at most %d", written, TEXTS_MAX), false;
+            return refuse("too many values: %s: give at most %d", written, TEXTS_MAX);
         texts->text[texts->n++] = text;
         return true;
     }
@@ -252,19 +252,17 @@ static bool take_option(struct reading *r, size_t i, const char *value, bool by_
     if (arg->given)
         *arg->given = true;
     if (arg->kind == ARG_FLAG && value)
-        return complain("unexpected value '%s': %s: the option takes no value", value, written),
-               false;
+        return refuse("unexpected value '%s': %s: the option takes no value", value, written);
     if (arg->kind != ARG_FLAG && arg->kind != ARG_TEXTS && repeated)
-        return complain("option given twice: %s: give it once", written), false;
+        return refuse("option given twice: %s: give it once", written);
     if (arg->kind != ARG_FLAG && !value && r->at < r->argc) {
         value = r->argv[r->at++];
         if (value[0] == '-' && value[1] && !strchr("0123456789.", value[1]))
-            return complain("missing value: %s: %s is an option; if it is the value, give %s%s%s",
-                            written, value, written, by_letter ? "" : "=", value),
-                   false;
+            return refuse("missing value: %s: %s is an option; if it is the value, give %s%s%s",
+                          written, value, written, by_letter ? "" : "=", value);
     }
     if (arg->kind != ARG_FLAG && !value)
-        return complain("missing value: %s: see tamis help %s", written, verb_name), false;
+        return refuse("missing value: %s: see tamis help %s", written, verb_name);
     return take_value(arg, value, written);
 }
 
@@ -276,8 +274,7 @@ static bool take_long(struct reading *r, const char *text)
         if (name && strlen(name) == len && memcmp(name, text, len) == 0)
             return take_option(r, i, text[len] ? text + len + 1 : NULL, false);
     }
-    complain("unknown option: --%.*s: see tamis help %s", (int)len, text, verb_name);
-    return false;
+    return refuse("unknown option: --%.*s: see tamis help %s", (int)len, text, verb_name);
 }
 
 static bool take_letters(struct reading *r, const char *text)
@@ -287,8 +284,7 @@ static bool take_letters(struct reading *r, const char *text)
         while (i < r->n && r->args[i].letter != *text)
             i++;
         if (i == r->n) {
-            complain("unknown option: -%c: see tamis help %s", *text, verb_name);
-            return false;
+            return refuse("unknown option: -%c: see tamis help %s", *text, verb_name);
         }
         bool flag = r->args[i].kind == ARG_FLAG;
         if (!take_option(r, i, flag || !text[1] ? NULL : text + 1, true))

@@ -20,10 +20,14 @@ enum status { FOUND = 0, NONE = 1, TROUBLE = 2 };
 
 /* Prints one line "tamis VERB: what: where: what to do"; returns TROUBLE. */
 int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same; returns false. */
+bool refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* "out of memory: WHAT: free some memory and run again"; returns false. */
 bool no_memory(const char *what);
 /* For an error of the library about a file (or NULL), with advice for that error. */
 int complain_of(tamis_error error, const tamis_reason *reason, const char *path);
+/* True for TAMIS_OK; false after complaining of any other error. */
+bool succeeded(tamis_error error, const tamis_reason *reason, const char *path);
 /* About an input; `done` tells how it was handled, instead of advice. */
 int complain_input(tamis_error error, const tamis_reason *reason, const char *path,
                    const char *done);

@@ -51,6 +51,15 @@ int complain(const char *format, ...)
     return TROUBLE;
 }
 
+bool refuse(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(true, format, args);
+    va_end(args);
+    return false;
+}
+
 void remark(const char *format, ...)
 {
     va_list args;
@@ -81,8 +90,7 @@ static bool verb_is(const char *name)
 
 bool no_memory(const char *what)
 {
-    complain("out of memory: %s: free some memory and run again", what);
-    return false;
+    return refuse("out of memory: %s: free some memory and run again", what);
 }
 
 /* What to do about a file that the system could not open, read or write. */
@@ -197,4 +205,9 @@ int complain_of(tamis_error error, const tamis_reason *reason, const char *path)
         return complain("%s: %s, byte %llu: %s", text, where, (unsigned long long)reason->offset,
                         advice(error));
     return complain("%s: %s: %s", text, where, advice(error));
+}
+
+bool succeeded(tamis_error error, const tamis_reason *reason, const char *path)
+{
+    return error == TAMIS_OK || complain_of(error, reason, path) == FOUND;
 }

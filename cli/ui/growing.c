@@ -5,14 +5,22 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+bool array_add(void *array, size_t *n, size_t *room, const void *element, size_t size)
+{
+    char *memory;
+    if (!room_for(array, *n, room, size))
+        return false;
+    memcpy(&memory, array, sizeof memory); /* it points to another type */
+    memcpy(memory + (*n)++ * size, element, size);
+    return true;
+}
+
 bool owned_adopt(struct owned *own, void *memory)
 {
-    bool good = memory && room_for(&own->memory, own->n, &own->room, sizeof *own->memory);
-    if (good)
-        own->memory[own->n++] = memory;
-    else
-        free(memory);
-    return good;
+    if (memory && array_add(&own->memory, &own->n, &own->room, &memory, sizeof memory))
+        return true;
+    free(memory);
+    return false;
 }
 
 void owned_free(struct owned *own)

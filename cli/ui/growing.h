@@ -14,6 +14,9 @@ static inline bool room_for(void *array, size_t n, size_t *room, size_t size)
     return array_room(NULL, array, n, room, size);
 }
 
+/* Appends an element to an array of *n; false: no memory. */
+bool array_add(void *array, size_t *n, size_t *room, const void *element, size_t size);
+
 /* Memory that is freed together with its owner. */
 struct owned {
     void **memory;

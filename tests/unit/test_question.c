@@ -93,7 +93,7 @@ static void expect(const char *const *words, const char *yes, const char *no, in
 
 #define EXPECT(yes, no, ...) expect((const char *const[]){__VA_ARGS__, NULL}, yes, no, __LINE__)
 
-static void refuse(const char *word, const char *part, int line)
+static void expect_wrong(const char *word, const char *part, int line)
 {
     struct question q;
     char why[QUESTION_WHY], text[QUESTION_WHY + 100];
@@ -109,7 +109,7 @@ static void refuse(const char *word, const char *part, int line)
     }
 }
 
-#define REFUSE(word, part) refuse(word, part, __LINE__)
+#define REFUSE(word, part) expect_wrong(word, part, __LINE__)
 
 TEST(equal_and_any_of_the_values)
 {
