@@ -36,7 +36,7 @@ endif
 module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
 test_src     := $(wildcard tests/*/test_*.c)
 support_src  := $(wildcard tests/support/*.c) lab/common_plan.c
-fuzz_support := $(filter-out tests/support/damage.c tests/support/golden.c tests/support/pieces.c,$(support_src)) # their checks need the harness
+fuzz_support := $(filter-out tests/support/damage.c tests/support/golden.c tests/support/pieces.c tests/support/subjects.c,$(support_src)) # their checks need the harness
 fuzz_src     := $(wildcard tests/fuzz/fuzz_*.c)
 bench_src    := $(wildcard bench/bench_*.c)
 bench_common := $(filter-out $(bench_src),$(wildcard bench/*.c))
