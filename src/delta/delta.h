@@ -96,7 +96,6 @@ struct vector_models {
     struct model value[16][16]; /* of a counter, given its old value */
 };
 
-void vector_models_reset(struct vector_models *models);
 /* From `base` (same shape; NULL: all zero) to `v`: their counters if `counted`, otherwise their bits.
    Pages with equal checksums, and pages that are not `touched` (NULL: all are), are skipped. */
 struct step {
@@ -121,7 +120,6 @@ struct lines_models {
     struct byte_models image[2];
 };
 
-void lines_models_reset(struct lines_models *models);
 /* Codes a part relative to the part that was in the same position (NULL: there was none). */
 void out_part(struct delta_out *o, struct lines_models *models, const struct body *base,
               const struct body *b);

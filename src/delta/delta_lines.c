@@ -6,15 +6,6 @@
  */
 #include "delta.h"
 
-void lines_models_reset(struct lines_models *models)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        models_reset(models->gap[i].bits, NUMBER_MODELS);
-        models_reset(models->image[i].word, 2);
-        models_reset(&models->image[i].byte, 1);
-    }
-}
-
 /* The unit of a piece: a line or a word. */
 static size_t unit_of(enum part_bytes what)
 {

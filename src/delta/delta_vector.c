@@ -3,14 +3,6 @@
 
 enum { MODE_SAME, MODE_GAPS, MODE_RAW, MODE_END };
 
-void vector_models_reset(struct vector_models *models)
-{
-    models_reset(models->mode.bits, NUMBER_MODELS);
-    models_reset(models->count.bits, NUMBER_MODELS);
-    models_reset(models->large.bits, NUMBER_MODELS);
-    models_reset(&models->value[0][0], 256);
-}
-
 /* ---- gaps ------------------------------------------------------------------------------------ */
 
 /* For n gaps over that many cells: chooses the split so that a run continues with a probability
@@ -219,13 +211,6 @@ static void out_value(struct delta_out *o, struct vector_models *m, uint64_t old
         out_number(o, &m->large, value - COUNTER_ESCAPE);
 }
 
-static void out_raw(struct delta_out *o, const struct step *s)
-{
-    uint64_t m = vector_positions_total(s->v);
-    for (uint64_t i = 0; 64 * i < m; i++)
-        out_direct(o, change_word(s, i), (unsigned)min_u64(64, m - 64 * i));
-}
-
 void out_vector(struct delta_out *o, struct vector_models *models, const struct step *s)
 {
     const struct vector *base = s->base, *v = s->v;
@@ -235,12 +220,10 @@ void out_vector(struct delta_out *o, struct vector_models *models, const struct 
              distance = n.changed < m / 2 ? m / 2 - n.changed : n.changed - m / 2;
     bool raw = !counted && distance < m / 16; /* within 1.2 % of one bit per bit */
     out_number(o, &models->mode, n.changed == 0 ? MODE_SAME : raw ? MODE_RAW : MODE_GAPS);
-    if (n.changed == 0)
+    for (uint64_t i = 0; raw && i < words; i++)
+        out_direct(o, change_word(s, i), (unsigned)min_u64(64, m - 64 * i));
+    if (n.changed == 0 || raw)
         return;
-    if (raw) {
-        out_raw(o, s);
-        return;
-    }
     struct positions p;
     positions_begin(&p, v, n.changed, n.touched);
     out_number(o, &models->count, n.changed - 1);
@@ -326,16 +309,11 @@ bool in_vector(struct delta_in *in, struct vector_models *models, struct vector 
     uint64_t width = block_width(v);
     uint64_t changed = in_number(in, &models->count);
     uint64_t touched = width ? in_number(in, &models->count) : 0;
-    if (in->broken || changed >= m || (width && touched >= m / width)) {
-        in->broken = true;
+    in->broken |=
+        changed >= m || (width && (touched >= m / width || changed >= (touched + 1) * width));
+    if (in->broken)
         return false;
-    }
-    changed++, touched++;
-    if (width && changed > touched * width) {
-        in->broken = true;
-        return false;
-    }
-    positions_begin(&p, v, changed, touched);
+    positions_begin(&p, v, ++changed, ++touched);
     for (uint64_t i = 0; i < changed; i++) {
         uint64_t at = in_position(in, &p);
         if (in->broken)

@@ -29,20 +29,6 @@ static void front_fields(struct cursor *c, struct patch_front *front)
     field_bytes(c, front->newer, sizeof front->newer);
 }
 
-void patch_models_reset(struct patch_models *m)
-{
-    models_reset(m->head.word, 2);
-    models_reset(&m->head.byte, 1);
-    models_reset(m->record.word, 2);
-    models_reset(&m->record.byte, 1);
-    models_reset(&m->in_turn, 1);
-    models_reset(&m->kept, 1);
-    models_reset(m->base.bits, NUMBER_MODELS);
-    models_reset(m->numbers.bits, NUMBER_MODELS);
-    vector_models_reset(&m->vectors);
-    lines_models_reset(&m->lines);
-}
-
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint64_t *len)
@@ -332,7 +318,7 @@ static tamis_error write_patch(struct diff *d, struct patch_front *front, tamis_
     struct cursor c = cursor_write(bytes, sizeof bytes);
     c.at = sizeof patch_magic;
     front_fields(&c, front);
-    patch_models_reset(&d->models);
+    models_reset((void *)&d->models, PATCH_MODELS);
     out_begin(&d->out, write, context);
     out_bytes(&d->out, bytes, sizeof bytes);
     out_image(&d->out, &d->models.head, d->old_body, d->new_body, HEAD_LEN);

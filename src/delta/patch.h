@@ -14,7 +14,7 @@ struct patch_front {
     uint8_t older[16], newer[16];
 };
 
-/* Models that adapt over a whole patch. */
+/* Models that adapt over a whole patch; nothing else, so that they are reset together. */
 struct patch_models {
     struct byte_models head, record;
     struct model in_turn, kept;
@@ -22,11 +22,11 @@ struct patch_models {
     struct vector_models vectors;
     struct lines_models lines;
 };
+#define PATCH_MODELS (sizeof(struct patch_models) / sizeof(struct model))
 
 /* Checks every byte of a patch, except what only the older version can prove. */
 tamis_error patch_verify(const void *data, size_t len, tamis_reason *reason);
 
-void patch_models_reset(struct patch_models *m);
 /* An older version that no longer exists: what is known about it; the changes since then are in
    the vectors of the newer version. */
 struct patch_base {

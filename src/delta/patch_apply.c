@@ -146,13 +146,6 @@ static tamis_error make_vector(struct apply *p, uint32_t i)
     return TAMIS_OK;
 }
 
-static void copy_column(struct vector *v, const struct vector *base)
-{
-    for (uint64_t i = 0; 64 * i < vector_positions_total(v); i++)
-        for (uint64_t word = vector_word(base, i); word; word &= word - 1)
-            vector_bit_set(v, 64 * i + (uint64_t)__builtin_ctzll(word));
-}
-
 static tamis_error make_matrix(struct apply *p)
 {
     const struct layers *layers = set_layers(p->made);
@@ -160,7 +153,7 @@ static tamis_error make_matrix(struct apply *p)
         return TAMIS_ENOMEM;
     for (uint32_t i = 0; i < p->head.n; i++)
         if (p->head.width && base_of(p, i))
-            copy_column(layers->v[i], base_of(p, i));
+            vector_fill_columns(layers->v[i], base_of(p, i), 1);
     return TAMIS_OK;
 }
 
@@ -297,7 +290,7 @@ static tamis_error run(struct apply *p, const struct patch_front *front, const u
                        "the patch was made for another version of this filter");
     if (e == TAMIS_OK)
         e = patch_body(p->s, bits_only, &p->old_body, &p->old_len);
-    patch_models_reset(&p->models);
+    models_reset((void *)&p->models, PATCH_MODELS);
     in_begin(&p->in, coded, p->patch_len);
     if (e == TAMIS_OK)
         e = read_body(p, bits_only);

@@ -132,18 +132,11 @@ bool patch_is(const void *data, size_t len)
     return len >= sizeof patch_magic && memcmp(data, patch_magic, sizeof patch_magic) == 0;
 }
 
-/* True for a structure that says so; nothing else is read. */
-static bool family_has_key(const void *data, size_t len)
-{
-    return len >= FAMILY_END && memcmp(data, magic, sizeof magic) == 0 &&
-           get_u32((const uint8_t *)data + PREFIX_LEN + 4) == 1;
-}
-
 unsigned family_beside(const char *path, bool key_inside)
 {
     uint8_t front[FAMILY_END];
-    size_t len = file_front(path, front, sizeof front);
-    bool had_key = family_has_key(front, len);
+    bool had_key = file_front(path, front, sizeof front) == sizeof front &&
+                   memcmp(front, magic, sizeof magic) == 0 && get_u32(front + PREFIX_LEN + 4) == 1;
     explicit_bzero(front, sizeof front);
     return (key_inside ? BESIDE_PRIVATE : 0) | (had_key == key_inside ? BESIDE_KEEP : 0);
 }

@@ -244,9 +244,9 @@ extern const struct section_kind section_kinds[SECTION_END];
 
 /* ---- writing and reading: pieces_out.c, pieces_in.c; in pieces, see pieces.h ---- */
 
-/* For a set. What has to be buffered may be `most` bytes, otherwise EKIND. */
+/* For a set. What has to be buffered may be `most` bytes, otherwise EKIND. A fingerprint alone needs no checksums. */
 tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
-                          uint64_t most);
+                          uint64_t most, bool sums);
 /* All bytes. The set is NULL if there is none. */
 tamis_error pieces_out_write(struct pieces_out *o, const struct set *s, tamis_write write,
                              void *context);
@@ -276,8 +276,8 @@ struct pending_list {
     uint64_t n;
 };
 
-/* The length of their sections, owner 0; false if there is none. */
-bool pending_section(const struct head *head, uint32_t type, uint64_t *len);
+/* The bytes of an entry. */
+#define PENDING_LEN(digests) (sizeof(tamis_digest) * (digests) + 16)
 tamis_error pending_list_make(struct pending_list *out, const struct set *s);
 void pending_list_free(struct pending_list *list);
 void pending_list_count(const struct pending_list *list, struct head *head);

@@ -17,41 +17,41 @@
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-enum {
-    SET_DELETABLE = 1,
-    SET_UNIQUE = 2,
-    SET_OVERFILL = 4,
-    SET_SHARED_ADDS = 8,
-    SET_ADD_ALWAYS = 16,
-    SET_PUBLISHED = 32,
-    SET_ALL = 63
-};
-
-static uint32_t flags_of(const struct settings *set)
+/* One of the values of an enum, from 0 to `most`. */
+static void field_choice(struct cursor *c, void *choice, uint32_t most, const char *unknown)
 {
-    return (set->deletable ? SET_DELETABLE : 0u) | (set->unique ? SET_UNIQUE : 0u) |
-           (set->overfill ? SET_OVERFILL : 0u) | (set->shared_adds ? SET_SHARED_ADDS : 0u) |
-           (set->add_always ? SET_ADD_ALWAYS : 0u) | (set->published ? SET_PUBLISHED : 0u);
+    uint32_t value;
+    memcpy(&value, choice, sizeof value);
+    field_u32(c, &value);
+    if (value > most)
+        cursor_refuse(c, c->at - sizeof value, unknown);
+    else
+        memcpy(choice, &value, sizeof value);
 }
+_Static_assert(sizeof(tamis_growth) == sizeof(uint32_t), "an enum is saved as a u32");
 
-static void set_flags(struct settings *set, uint32_t flags)
+/* One bit for each of these settings, in this order. */
+static void field_flags(struct cursor *c, struct settings *set)
 {
-    set->deletable = flags & SET_DELETABLE;
-    set->unique = flags & SET_UNIQUE;
-    set->overfill = flags & SET_OVERFILL;
-    set->shared_adds = flags & SET_SHARED_ADDS;
-    set->add_always = flags & SET_ADD_ALWAYS;
-    set->published = flags & SET_PUBLISHED;
+    bool *const flag[] = {&set->deletable,   &set->unique,     &set->overfill,
+                          &set->shared_adds, &set->add_always, &set->published};
+    const unsigned n = sizeof flag / sizeof *flag;
+    uint32_t flags = 0;
+    for (unsigned i = 0; i < n; i++)
+        flags |= (uint32_t)*flag[i] << i;
+    field_u32(c, &flags);
+    if (flags >> n)
+        cursor_refuse(c, c->at - sizeof flags, "unknown settings");
+    for (unsigned i = 0; i < n; i++)
+        *flag[i] = flags >> i & 1;
 }
 
 static void settings_fields(struct cursor *c, struct settings *set)
 {
-    uint32_t growth = set->growth, layout = set->layout, flags = flags_of(set);
-    uint32_t shape_layout = set->shape.layout;
-    size_t start = c->at;
-    field_u32(c, &growth);
-    field_u32(c, &layout);
-    field_u32(c, &flags);
+    static const char unknown[] = "an unknown growth or layout";
+    field_choice(c, &set->growth, TAMIS_SMOOTH, unknown);
+    field_choice(c, &set->layout, TAMIS_BLOCKED, unknown);
+    field_flags(c, set);
     field_u32(c, &set->vectors_max);
     field_f64(c, &set->fpp, "the rate is not a number");
     field_f64(c, &set->budget, "the budget is not a number");
@@ -59,7 +59,7 @@ static void settings_fields(struct cursor *c, struct settings *set)
     field_u64(c, &set->items_max);
     field_f64(c, &set->expansion, "the expansion is not a number");
     field_f64(c, &set->tolerate, "the tolerated rate is not a number");
-    field_u32(c, &shape_layout);
+    field_choice(c, &set->shape.layout, TAMIS_BLOCKED, unknown);
     field_u32(c, &set->shape.k);
     field_u64(c, &set->shape.units);
     field_u64(c, &set->window);
@@ -67,16 +67,6 @@ static void settings_fields(struct cursor *c, struct settings *set)
     field_u32(c, &set->n_lambdas);
     field_zero(c, 4);
     field_bytes(c, set->lambdas, TAMIS_LAMBDAS_MAX);
-    if (flags & ~(uint32_t)SET_ALL)
-        cursor_refuse(c, start + 8, "unknown settings");
-    if (growth > TAMIS_SMOOTH || layout > TAMIS_BLOCKED || shape_layout > TAMIS_BLOCKED)
-        cursor_refuse(c, start, "an unknown growth or layout");
-    if (c->wrong || !c->from)
-        return;
-    set->growth = (tamis_growth)growth;
-    set->layout = (tamis_layout)layout;
-    set->shape.layout = (tamis_layout)shape_layout;
-    set_flags(set, flags);
 }
 
 void head_fields(struct cursor *c, struct head *head)
@@ -103,39 +93,29 @@ static void lists_fields(struct cursor *c, struct record_form *form)
     for (uint32_t i = 0; i < form->verifiers; i++)
         field_u64(c, &form->masks[i]);
     for (uint32_t i = 0; i < form->attributes; i++) {
-        uint32_t type = form->types[i];
         field_u64(c, &form->distinct[i]);
-        field_u32(c, &type);
+        field_choice(c, &form->types[i], TAMIS_TYPES - 1, "an unknown type");
         field_zero(c, 4);
-        if (type >= TAMIS_TYPES)
-            cursor_refuse(c, c->at - 8, "an unknown type");
-        else
-            form->types[i] = (tamis_type)type;
     }
 }
 
 /* When reading, it leaves the names where they are. */
 static void form_fields(struct cursor *c, struct record_form *form)
 {
-    uint32_t verifier = form->verifier, value = form->value;
     uint64_t names_len = form->names_len;
     size_t start = c->at;
     field_u32(c, &form->attributes);
     field_u32(c, &form->verifiers);
-    field_u32(c, &verifier);
-    field_u32(c, &value);
+    field_choice(c, &form->verifier, TAMIS_VERIFIER_FILTER, "an unknown verifier");
+    field_choice(c, &form->value, TAMIS_VERIFY_ATTENUATED, "an unknown verifier");
     field_u64(c, &names_len);
     field_zero(c, 8);
     if (form->attributes > TAMIS_ATTRIBUTES_MAX || form->verifiers > VERIFIERS_MAX ||
         names_len > NAMES_MAX)
         cursor_refuse(c, start, "more attributes or verifiers than an index has");
-    if (verifier > TAMIS_VERIFIER_FILTER || value > TAMIS_VERIFY_ATTENUATED)
-        cursor_refuse(c, start + 8, "an unknown verifier");
     if (c->wrong)
         return;
     form->names_len = (size_t)names_len;
-    form->verifier = (tamis_verifier)verifier;
-    form->value = (tamis_verify)value;
     lists_fields(c, form);
 }
 
@@ -373,14 +353,10 @@ static const char *names_wrong(const struct record_form *form)
     return NULL;
 }
 
-static bool record_of_dynamic(const struct record *r, const struct head *head)
-{
-    return head->width == 0 || (r->units == head->set.shape.units && r->k == head->set.shape.k);
-}
-
 static tamis_error check_parts(const struct head *head, const uint8_t *body, tamis_hash hash,
                                tamis_reason *reason)
 {
+    const struct shape *one = &head->set.shape;
     struct family family = {.hash = hash};
     for (uint32_t i = 0; i < head->n * head->parts; i++) {
         uint32_t part = i % head->parts;
@@ -394,7 +370,7 @@ static tamis_error check_parts(const struct head *head, const uint8_t *body, tam
                                     : record_wrong(&r, head, &family);
         if (!wrong && of_records(head) && (r.id || r.slot || r.born || r.last))
             wrong = "what only layers have";
-        if (!wrong && !record_of_dynamic(&r, head))
+        if (!wrong && head->width && (r.units != one->units || r.k != one->k))
             wrong = "vectors of a dynamic filter have one shape";
         uint64_t where = BODY_AT + (uint64_t)(at - body) + c.wrong_at;
         if (wrong && of_records(head))

@@ -63,12 +63,6 @@ tamis_error set_body(const struct set *s, const struct pending_list *pending, bo
     return TAMIS_EARG;
 }
 
-/* A mapped file whose counters are not in memory: its own bytes again. */
-static bool only_mapped(const struct set *s, unsigned flags)
-{
-    return !set_counted(s) && !(flags & TAMIS_SAVE_BITS_ONLY) && !s->bits_only;
-}
-
 static tamis_error write_mapped(const struct set *s, unsigned flags, tamis_write write,
                                 void *context)
 {
@@ -84,11 +78,12 @@ tamis_error set_encode_sized(const struct set *s, unsigned flags, size_fn size, 
                              void *context)
 {
     struct pieces_out *o;
-    if (only_mapped(s, flags) && family_standard(set_family(s))) {
+    bool counters_mapped = !set_counted(s) && !(flags & TAMIS_SAVE_BITS_ONLY) && !s->bits_only;
+    if (counters_mapped && family_standard(set_family(s))) { /* the bytes of the file again */
         tamis_error e = size ? size(context, s->stack->mapping.len) : TAMIS_OK;
         return e == TAMIS_OK && write ? write_mapped(s, flags, write, context) : e;
     }
-    tamis_error e = set_out_begin(&o, s, flags, UINT64_MAX);
+    tamis_error e = set_out_begin(&o, s, flags, UINT64_MAX, true);
     if (e != TAMIS_OK)
         return e;
     if (size)

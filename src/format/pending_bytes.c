@@ -10,17 +10,6 @@
 #include "base/err.h"
 #include "tamis/records.h"
 
-static size_t entry_len(const struct head *head)
-{
-    return 16 * (size_t)head->digests + 16;
-}
-
-bool pending_section(const struct head *head, uint32_t type, uint64_t *len)
-{
-    *len = type == SECTION_PENDING ? entry_len(head) * head->pending : 4 * head->candidates;
-    return (type == SECTION_PENDING || type == SECTION_CANDIDATES) && head->pending;
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* The next candidate from *at on that is still a layer. */
@@ -101,7 +90,7 @@ void pending_put(const struct pending_list *list, uint8_t *to)
 {
     const struct removals *r = &list->set->stack->more->removals;
     size_t key_len = r->width * sizeof(tamis_digest);
-    for (uint64_t i = 0; i < list->n; i++, to += key_len + 16) {
+    for (uint64_t i = 0; i < list->n; i++, to += PENDING_LEN(r->width)) {
         const struct pending *p = list->list[i];
         memcpy(to, removals_key(r, (uint32_t)(p - r->entries)), key_len);
         put_u64(to + key_len, atomic_load(&p->copies));
@@ -139,19 +128,13 @@ static const char *candidates_wrong(const struct head *head, const uint32_t *ids
     return NULL;
 }
 
-/* Is the key of the entry larger than the previous one? */
-static bool key_rises(const struct entries *e)
-{
-    struct sortable before = {e->before.key, NULL, e->head->digests};
-    struct sortable now = {e->now.key, NULL, e->head->digests};
-    return e->i == 0 || key_order(&before, &now) < 0;
-}
-
 /* The next entry, with its candidates in `ids`, which has room for head->n: returns NULL, or what is wrong. */
 static const char *entry_next(struct entries *e, uint32_t *ids)
 {
     const struct head *head = e->head;
     size_t key_len = head->digests * sizeof(tamis_digest);
+    struct sortable before = {e->before.key, NULL, head->digests};
+    struct sortable now = {e->now.key, NULL, head->digests};
     e->before = e->now;
     memcpy(e->now.key, e->at, key_len);
     e->now.copies = fetch_u64(e->at + key_len);
@@ -168,11 +151,11 @@ static const char *entry_next(struct entries *e, uint32_t *ids)
     const char *wrong = candidates_wrong(head, ids, e->now.n);
     if (wrong)
         return wrong;
-    if (!key_rises(e))
+    if (e->i && key_order(&before, &now) >= 0)
         return "not in order";
     if (__builtin_add_overflow(e->copies, e->now.copies, &e->copies))
         return "too many copies";
-    e->at += entry_len(head);
+    e->at += PENDING_LEN(head->digests);
     e->candidates += len;
     e->left -= len;
     e->i++;

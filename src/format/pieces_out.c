@@ -218,34 +218,15 @@ static tamis_error put_header(struct pieces_out *o, const struct outline *outlin
     return TAMIS_OK;
 }
 
-/* Allocates the checksums; a fingerprint alone needs none. */
-static tamis_error sums_begin(struct pieces_out *o)
-{
-    o->sums = o->pages.next = o->sums_len ? mem_new0(&o->allocator, 1, o->sums_len) : NULL;
-    return o->sums_len && !o->sums ? TAMIS_ENOMEM : TAMIS_OK;
-}
-
-static struct pieces_out *out_new(const tamis_allocator *a)
-{
-    struct pieces_out *o = mem_new(a, 1, sizeof *o);
-    if (!o)
-        return NULL;
-    /* there may be thousands of small sets */
-    memset(o, 0, offsetof(struct pieces_out, pages.page));
-    o->allocator = *a;
-    return o;
-}
-
 static tamis_error put_aside(struct pieces_out *o, const struct pending_list *list, uint64_t most)
 {
-    uint64_t len, candidates;
-    if (!pending_section(&o->head, SECTION_PENDING, &len) ||
-        !pending_section(&o->head, SECTION_CANDIDATES, &candidates))
+    uint64_t len = PENDING_LEN(o->head.digests) * o->head.pending + 4 * o->head.candidates;
+    if (len == 0)
         return TAMIS_OK;
-    if (len + candidates > most)
+    if (len > most)
         return TAMIS_EKIND;
-    o->aside_len = len + candidates;
-    o->aside = mem_new(&o->allocator, 1, o->aside_len);
+    o->aside_len = len;
+    o->aside = mem_new(&o->allocator, 1, len);
     if (!o->aside)
         return TAMIS_ENOMEM;
     pending_put(list, o->aside);
@@ -303,28 +284,30 @@ static tamis_error begin(struct pieces_out *o, const struct set *s, unsigned fla
     return e == TAMIS_OK && o->head.width ? find_columns(o, s) : e;
 }
 
-static tamis_error out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
-                             uint64_t most, bool sums)
+tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
+                          uint64_t most, bool sums)
 {
+    const tamis_allocator *a = set_allocator(s);
     if (flags & ~(unsigned)(TAMIS_SAVE_NO_KEY | TAMIS_SAVE_BITS_ONLY))
         return TAMIS_EARG;
     if (!family_standard(set_family(s)))
         return TAMIS_EKIND; /* it has a probe function of the caller */
-    struct pieces_out *o = out_new(set_allocator(s));
-    tamis_error e = o ? begin(o, s, flags, most) : TAMIS_ENOMEM;
-    if (e == TAMIS_OK && sums)
-        e = sums_begin(o);
+    struct pieces_out *o = mem_new(a, 1, sizeof *o);
+    if (!o)
+        return TAMIS_ENOMEM;
+    /* there may be thousands of small sets */
+    memset(o, 0, offsetof(struct pieces_out, pages.page));
+    o->allocator = *a;
+    tamis_error e = begin(o, s, flags, most);
+    if (e == TAMIS_OK && sums && o->sums_len) {
+        o->sums = o->pages.next = mem_new0(a, 1, o->sums_len);
+        e = o->sums ? TAMIS_OK : TAMIS_ENOMEM;
+    }
     if (e == TAMIS_OK)
         *out = o;
     else
         pieces_out_end(o);
     return e == TAMIS_EFORMAT ? TAMIS_EARG : e; /* never write what could not be read */
-}
-
-tamis_error set_out_begin(struct pieces_out **out, const struct set *s, unsigned flags,
-                          uint64_t most)
-{
-    return out_begin(out, s, flags, most, true);
 }
 
 tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsigned flags)
@@ -333,7 +316,7 @@ tamis_error pieces_out_begin(struct pieces_out **out, const struct set *s, unsig
     if (!set_counted(s) || s->stack->more->removals.used > PIECES_ASIDE / 64 ||
         (set_sliced(s) && atomic_load(&s->stack->more->matrix)->width / 8 > ROW_MAX))
         return TAMIS_EKIND;
-    tamis_error e = set_out_begin(out, s, flags, PIECES_ASIDE);
+    tamis_error e = set_out_begin(out, s, flags, PIECES_ASIDE, true);
     if (e == TAMIS_OK)
         (*out)->piecewise = true;
     return e;
@@ -431,21 +414,12 @@ static const struct kept_sums *section_sums(const struct set *s, const struct se
     return sums;
 }
 
-/* Passes a whole section, for its checksums. */
-static void pass_section(struct pieces_out *o, const struct set *s)
-{
-    const uint8_t *from;
-    do {
-        uint64_t work = 0;
-        next(o, s, &from, SPAN, &work);
-    } while (o->now.open);
-}
-
 static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_t out[16])
 {
     struct hash_stream hash;
     struct section_walk walk = head_sections(&o->head);
     struct section section;
+    const uint8_t *from;
     hash_begin(&hash);
     hash_add(&hash, o->header, (size_t)o->header_len - sizeof(uint64_t));
     while (section_next(&walk, &section) &&
@@ -461,7 +435,10 @@ static tamis_error fingerprint(struct pieces_out *o, const struct set *s, uint8_
         }
         o->now = (struct payload_position){.s = section, .open = true, .at = section.offset};
         o->pages.next = sums;
-        pass_section(o, s);
+        while (o->now.open) { /* passes it, for its checksums */
+            uint64_t work = 0;
+            next(o, s, &from, SPAN, &work);
+        }
         tops_add(&hash, sums, pages);
         mem_free(&o->allocator, sums, pages, sizeof(uint64_t));
     }
@@ -473,7 +450,7 @@ tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]
 {
     struct pieces_out *o;
     unsigned flags = TAMIS_SAVE_NO_KEY | (bits_only ? TAMIS_SAVE_BITS_ONLY : 0u);
-    tamis_error e = out_begin(&o, s, flags, UINT64_MAX, false);
+    tamis_error e = set_out_begin(&o, s, flags, UINT64_MAX, false);
     if (e == TAMIS_OK) {
         e = fingerprint(o, s, out);
         pieces_out_end(o);
@@ -482,11 +459,6 @@ tamis_error set_fingerprint(const struct set *s, bool bits_only, uint8_t out[16]
 }
 
 /* ---- keeping the bits of a moment ------------------------------------------------------------ */
-
-static bool vector_keep(struct vector *v, const tamis_allocator *a)
-{
-    return v->turned.base || block_new(a, (size_t)(vector_positions_total(v) + 7) / 8, &v->turned);
-}
 
 /* Tables cannot be kept: added values go between existing ones. */
 bool pieces_keep(struct set *s)
@@ -498,7 +470,9 @@ bool pieces_keep(struct set *s)
                 (!set_lines(s) || lines_hold(set_lines(s)));
     for (uint32_t i = 0; kept && i < n; i++) {
         struct vector *v = set_part(s, i)->vector;
-        kept = v && vector_keep(v, set_allocator(s));
+        uint64_t m = v ? vector_positions_total(v) : 0;
+        kept =
+            v && (v->turned.base || block_new(set_allocator(s), (size_t)(m + 7) / 8, &v->turned));
     }
     if (!kept)
         pieces_keep_end(s);

@@ -34,12 +34,14 @@ static bool escapes_length(const struct head *head, uint32_t owner, uint64_t *le
 
 static bool pending_length(const struct head *head, uint32_t owner, uint64_t *len)
 {
-    return owner == 0 && pending_section(head, SECTION_PENDING, len);
+    *len = PENDING_LEN(head->digests) * head->pending;
+    return owner == 0 && *len;
 }
 
 static bool candidates_length(const struct head *head, uint32_t owner, uint64_t *len)
 {
-    return owner == 0 && pending_section(head, SECTION_CANDIDATES, len);
+    *len = sizeof(uint32_t) * head->candidates;
+    return owner == 0 && *len;
 }
 
 static bool table_length(const struct head *head, uint32_t owner, uint64_t *len)
