@@ -151,6 +151,7 @@ static const struct option {
     {"WINDOW", WITH_RESERVE | WITH_INSERT | WITH_VALUE, take_window, NULL, 0},
     {"DELETABLE", WITH_ALL, NULL, NULL, offsetof(struct creation, o.deletable)},
     {"UNIQUE", WITH_RESERVE | WITH_INSERT, NULL, NULL, offsetof(struct creation, o.unique)},
+    {"COMPACT", WITH_RESERVE | WITH_INSERT, NULL, NULL, offsetof(struct creation, compact)},
     {"LAYOUT", WITH_ALL | WITH_VALUE, take_layout, NULL, 0},
     {"HASH", WITH_ALL | WITH_VALUE, take_hash, NULL, 0},
     {"MAXMEM", WITH_ALL | WITH_VALUE, NULL, "ERR MAXMEM is a number of bytes",
@@ -191,7 +192,10 @@ const char *creation_settle(struct creation *c)
         return "ERR EXPANSION goes with GROWTH scalable";
     if (c->o.window && growth != TAMIS_WINDOW)
         return "ERR WINDOW goes with GROWTH window";
+    if (c->compact && (c->nonscaling || growth != TAMIS_SMOOTH))
+        return "ERR COMPACT goes with GROWTH smooth";
     c->o.growth = c->nonscaling ? TAMIS_FIXED : growth;
+    c->compact |= c->bf && c->o.growth == TAMIS_SMOOTH; /* RedisBloom unites nothing */
     if (c->o.growth != TAMIS_SCALABLE)
         c->o.expansion = 0;
     else if (!c->expands) /* a replicated command states everything */
@@ -340,6 +344,8 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
         SAY("DELETABLE");
     if (o->unique)
         SAY("UNIQUE");
+    if (c->compact)
+        SAY("COMPACT");
 #undef SAY
     rm.Replicate(ctx, "TAMIS.RESERVE", "sv", name, words, n);
     for (size_t i = 0; i < n; i++)
@@ -398,12 +404,9 @@ static bool scales(RedisModuleCtx *ctx, const struct creation *c)
 
 static tamis_error filter_make(const struct creation *c, struct set **out, tamis_reason *reason)
 {
-    tamis_filter *filter = NULL;
     tamis_options o = c->o;
     o.growth = chosen_smooth(c) ? TAMIS_GROWTH_DEFAULT : o.growth;
-    tamis_error e = tamis_filter_new(&filter, &o, reason);
-    *out = filter_set(filter);
-    return e;
+    return filter_new(out, &o, c->compact, reason);
 }
 
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,

@@ -175,7 +175,7 @@ struct creation {
     RedisModuleString *like;    /* name of the model */
     uint64_t at, scale_to;
     const struct reservation *records; /* NULL: a filter */
-    bool bf, nocreate, nonscaling, expands, doubles;
+    bool bf, nocreate, nonscaling, expands, doubles, compact;
     bool chosen; /* the growth was chosen by default */
     bool nx;     /* add only what seems to be absent */
     bool own;    /* it is the key of the server that sent it */

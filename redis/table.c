@@ -64,9 +64,10 @@ static arg words_of_growth[] = {
          .flags = RM_ARG_OPTIONAL,                                                          \
          .subargs = words_of_growth},                                                       \
         ARG_SET(DOUBLE, "seconds", "WINDOW"), ARG_SET(TOKEN, "deletable", "DELETABLE"),     \
-        ARG_SET(TOKEN, "unique", "UNIQUE"), ARG_SET(STRING, "layout", "LAYOUT"),            \
-        ARG_SET(STRING, "hash", "HASH"), ARG_SET(INTEGER, "bytes", "MAXMEM"),               \
-        ARG_SET(STRING, "hex", "KEY"), ARG_SET(INTEGER, "nanoseconds", "AT")
+        ARG_SET(TOKEN, "unique", "UNIQUE"), ARG_SET(TOKEN, "compact", "COMPACT"),           \
+        ARG_SET(STRING, "layout", "LAYOUT"), ARG_SET(STRING, "hash", "HASH"),               \
+        ARG_SET(INTEGER, "bytes", "MAXMEM"), ARG_SET(STRING, "hex", "KEY"),                 \
+        ARG_SET(INTEGER, "nanoseconds", "AT")
 
 #define ARG_ITEMS                                                                      \
     {                                                                                  \

@@ -33,8 +33,8 @@ _Static_assert(sizeof(tamis_growth) == sizeof(uint32_t), "an enum is saved as a 
 /* One bit for each of these settings, in this order. */
 static void field_flags(struct cursor *c, struct settings *set)
 {
-    bool *const flag[] = {&set->deletable,   &set->unique,     &set->overfill,
-                          &set->shared_adds, &set->add_always, &set->published};
+    bool *const flag[] = {&set->deletable,  &set->unique,    &set->overfill, &set->shared_adds,
+                          &set->add_always, &set->published, &set->compact};
     const unsigned n = sizeof flag / sizeof *flag;
     uint32_t flags = 0;
     for (unsigned i = 0; i < n; i++)

@@ -20,6 +20,8 @@
    without it, a filter for a rate of 1/10 that is filled until it refuses would exceed its rate
    by 6.5 %. */
 tamis_plan_size plan_filled(tamis_layout layout, uint64_t n, double p);
+/* The same for a blocked vector that will not be folded: small ones may have any number of blocks. */
+tamis_plan_size plan_close(uint64_t n, double p);
 uint64_t plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p);
 
 /* Like tamis_plan_vector, for a given k. */

@@ -291,6 +291,28 @@ tamis_plan_size plan_filled(tamis_layout layout, uint64_t n, double p)
     return fits ? size : vector_for(layout, keys, p); /* most small ones fit already */
 }
 
+/* In smaller vectors the rounding of tamis_plan_vector costs more than a fifth of a percent. */
+#define CLOSE_BELOW 4096
+
+tamis_plan_size plan_close(uint64_t n, double p)
+{
+    const tamis_layout layout = TAMIS_BLOCKED;
+    tamis_plan_size size = plan_filled(layout, n, p);
+    if (size.units >= CLOSE_BELOW || size.units == 0)
+        return size;
+    for (unsigned k = size.k; size.units > 1 && k <= size.k + 4;) {
+        double keys = ((double)n - p / 2) / fresh_part(k, p);
+        double rate =
+            tamis_plan_rate(layout, size.units - 1, k, keys > (double)n ? keys : (double)n);
+        if (!(rate <= p)) {
+            k++;
+            continue;
+        }
+        size = (tamis_plan_size){size.units - 1, size.bits - size.bits / size.units, k, rate};
+    }
+    return size;
+}
+
 uint64_t plan_takes(tamis_layout layout, uint64_t units, unsigned k, double p)
 {
     uint64_t keys = tamis_plan_capacity(layout, units, k, p);

@@ -54,6 +54,10 @@ static inline struct set *records_set(tamis_records *x)
     return (struct set *)(void *)x;
 }
 
+/* Like tamis_filter_new. Compact: a smooth filter for which less memory is worth more than that two of them can always
+   be united (smooth.c); without effect on others. */
+tamis_error filter_new(struct set **out, const tamis_options *o, bool compact,
+                       tamis_reason *reason);
 /* Like the functions of the public headers with these names for each kind. */
 void set_free(struct set *s);
 tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: also folded */

@@ -213,7 +213,7 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
     default:
         plan->capacity = set_opt(s)->capacity;
         plan->fpp = set_opt(s)->growth == TAMIS_FIXED    ? set_opt(s)->budget
-                    : set_opt(s)->growth == TAMIS_SMOOTH ? set_opt(s)->budget * SMOOTH_VECTOR
+                    : set_opt(s)->growth == TAMIS_SMOOTH ? smooth_vector_rate(set_opt(s))
                     : set_opt(s)->tolerate != 0          ? set_opt(s)->fpp
                                                 : set_opt(s)->budget / set_opt(s)->vectors_max;
         return plan_parts(s, plan);

@@ -17,7 +17,8 @@ static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
     }
     tamis_plan_size size =
         stack ? plan_in_stack((int)opt->layout, plan->capacity, plan->fpp, opt->budget)
-              : plan_filled((int)opt->layout, plan->capacity, plan->fpp);
+        : opt->growth == TAMIS_SMOOTH ? plan_close(plan->capacity, plan->fpp)
+                                      : plan_filled((int)opt->layout, plan->capacity, plan->fpp);
     return shape_from_plan(opt->layout, size, &plan->shape[0]);
 }
 

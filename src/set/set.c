@@ -151,6 +151,13 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
     return TAMIS_OK;
 }
 
+/* Does a filter start with lines alone? */
+static bool lines_alone(const tamis_options *o, const struct settings *opt)
+{
+    return opt->growth == TAMIS_SMOOTH &&
+           (opt->deletable || opt->capacity < (o->growth ? 1 : (uint64_t)SMOOTH_SIZED));
+}
+
 /* Creates a set with its first layer. */
 static tamis_error set_new(struct set **out, const tamis_options *o, const struct settings *opt,
                            const struct record_form *form, tamis_reason *reason)
@@ -158,9 +165,7 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
     const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
     struct set *s;
     struct layer *first;
-    bool smooth = opt->growth == TAMIS_SMOOTH, alone = smooth; /* lines */
-    if (!opt->deletable && opt->capacity >= (o->growth ? 1 : (uint64_t)SMOOTH_SIZED))
-        alone = false;
+    bool smooth = opt->growth == TAMIS_SMOOTH, alone = lines_alone(o, opt);
     struct family_key key = {o->hash ? o->hash : TAMIS_XXH3, o->key, true};
     tamis_error e = set_make(&s, a, opt, form, key, alone ? 0 : smooth ? 1 : 4);
     if (e != TAMIS_OK)
@@ -402,18 +407,20 @@ tamis_error set_clear(struct set *s)
 
 /* ---- filters and indexes --------------------------------------------------------------------- */
 
-tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *o, tamis_reason *reason)
+tamis_error filter_new(struct set **out, const tamis_options *o, bool compact, tamis_reason *reason)
 {
     static const tamis_options none;
     struct settings opt;
-    struct set *s;
     o = o ? o : &none;
     tamis_error e = settings_from(&opt, o, reason);
-    if (e == TAMIS_OK)
-        e = set_new(&s, o, &opt, NULL, reason);
-    if (e == TAMIS_OK)
-        *out = as_filter(s);
-    return e;
+    opt.compact = compact && opt.growth == TAMIS_SMOOTH && !lines_alone(o, &opt);
+    return e == TAMIS_OK ? set_new(out, o, &opt, NULL, reason) : e;
+}
+
+tamis_error tamis_filter_new(tamis_filter **out, const tamis_options *o, tamis_reason *reason)
+{
+    struct set *s;
+    return give_filter(filter_new(&s, o, false, reason), &s, out);
 }
 
 tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *o,

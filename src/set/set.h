@@ -46,6 +46,7 @@ struct settings {
     double budget; /* the sum of all shares; fpp unless it was restated */
     uint64_t capacity;
     bool deletable, unique, overfill, shared_adds, add_always;
+    bool compact; /* smooth: keeps no share of the rate for a union */
     double expansion, tolerate;
     uint32_t vectors_max; /* dynamic, window: maximal number of layers; 0: no limit */
     uint64_t items_max;   /* fixed, dynamic: full at this number; 0: no bound */
@@ -348,8 +349,14 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 
 /* ---- smooth.c: filters of lines ---- */
 /* The shares of the rate for the vector and for the lines that follow it: see smooth.c. */
-#define SMOOTH_VECTOR 0.45
-#define SMOOTH_LINES  0.05
+ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
+{
+    return opt->budget * (opt->compact ? 0.8 : 0.45);
+}
+ALWAYS_INLINE double smooth_lines_rate(const struct settings *opt)
+{
+    return opt->budget * (opt->compact ? 0.2 : 0.05);
+}
 /* With default growth, filters of a smaller capacity have only lines: a vector and its stack would take more
    memory. */
 #define SMOOTH_SIZED 512

@@ -246,7 +246,8 @@ const char *settings_wrong(const struct settings *set, const struct family *fami
     if (set->growth == TAMIS_SMOOTH && (set->layout != TAMIS_BLOCKED || set->published))
         return "the layout";
     if ((set->deletable && window) || (set->unique && !set->deletable) ||
-        (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)))
+        (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)) ||
+        (set->compact && set->growth != TAMIS_SMOOTH))
         return "what does not go together";
     if (set->vectors_max > (window ? WINDOW_VECTORS_MAX : MATRIX_COLUMNS_MAX) ||
         (dynamic || window ? set->vectors_max < 1u + window : set->vectors_max != 0))

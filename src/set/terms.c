@@ -16,7 +16,7 @@ static bool settings_equal(const struct settings *x, const struct settings *y)
            x->budget == y->budget && x->capacity == y->capacity && x->deletable == y->deletable &&
            x->unique == y->unique && x->overfill == y->overfill &&
            x->shared_adds == y->shared_adds && x->add_always == y->add_always &&
-           x->expansion == y->expansion && x->tolerate == y->tolerate &&
+           x->compact == y->compact && x->expansion == y->expansion && x->tolerate == y->tolerate &&
            x->vectors_max == y->vectors_max && x->items_max == y->items_max &&
            x->shape.layout == y->shape.layout && x->shape.units == y->shape.units &&
            x->shape.k == y->shape.k && x->published == y->published &&

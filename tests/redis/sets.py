@@ -18,6 +18,7 @@ KINDS = {
     "both": ["0.01", "300", "GROWTH", "flexible", "DELETABLE"],
     "dynamic-deletable": ["0.01", "40000", "GROWTH", "dynamic", "DELETABLE"],
     "smooth": ["0.01", "300", "GROWTH", "smooth"],
+    "compact": ["0.01", "600", "COMPACT"],
     "smooth-deletable": ["0.01", "300", "GROWTH", "smooth", "DELETABLE"],
     "xxh3": ["0.01", "300", "HASH", "xxh3"],
     "h3": ["0.01", "300", "HASH", "h3"],

@@ -276,6 +276,17 @@ def test_merge_refuses(server, r):
     assert "would break the stated rate" in refused(r, "TAMIS.MERGE", "f1", 1, "f2")
     assert r.execute_command("TAMIS.MERGE", "f1", 1, "f2", "RESTATE") == b"OK"
     assert float(info(r, "f1")["fpp"]) != 0.01
+    for make, united in (("TAMIS.RESERVE", True), ("BF.RESERVE", False)):  # the latter keeps no share of the rate
+        r.delete("f1", "f2")
+        for name, items in (("f1", range(1000)), ("f2", range(1000, 2000))):
+            r.execute_command(make, name, 0.01, 1000)
+            r.execute_command("TAMIS.MADD", name, *items)
+        if united:
+            assert r.execute_command("TAMIS.MERGE", "f1", 1, "f2") == b"OK"
+            continue
+        assert "would break the stated rate" in refused(r, "TAMIS.MERGE", "f1", 1, "f2")
+        assert r.execute_command("TAMIS.MERGE", "f1", 1, "f2", "RESTATE") == b"OK"
+        assert 0.01 < float(info(r, "f1")["fpp"]) < 0.021
 
 
 def test_intersect_and_fold(server, r):

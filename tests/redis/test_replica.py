@@ -195,6 +195,8 @@ def test_limits_and_defaults_of_the_replica_do_not_matter(servers):
     for i in range(0, 300000, 5000):
         do("TAMIS.MADD", "f", *range(i, i + 5000))
     do("TAMIS.ADD", "auto", "x")
+    do("BF.RESERVE", "bf", 0.01, 1000)
+    do("BF.INSERT", "bfi", "CAPACITY", 2000, "ITEMS", *range(6000))
     do("TAMIS.MERGE", "g", 1, "f")
     data, cursor = b"", 0
     while True:
@@ -203,7 +205,9 @@ def test_limits_and_defaults_of_the_replica_do_not_matter(servers):
         if cursor == 0:
             break
     do("TAMIS.LOAD", "l", 0, data)
-    same(master, replica, ["f", "auto", "g", "l"])
+    same(master, replica, ["f", "auto", "bf", "bfi", "g", "l"])
+    for name in ("f", "bf", "bfi"):
+        assert master.r.memory_usage(name) == replica.r.memory_usage(name)
 
 
 def test_items_passed_over_by_nx(servers):

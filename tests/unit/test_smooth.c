@@ -264,6 +264,67 @@ TEST(unions_of_lines_with_a_vector)
     }
 }
 
+static tamis_filter *compact(uint64_t capacity)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = {1};
+    tamis_options o = {.capacity = capacity, .key = key};
+    struct set *s = NULL;
+    CHECK(filter_new(&s, &o, true, NULL) == TAMIS_OK);
+    return as_filter(s);
+}
+
+/* The whole rate is used, at the capacity and beyond, and never exceeded; small vectors have any number of blocks. */
+TEST(compact_filters_keep_the_rate)
+{
+    static const uint64_t capacities[] = {512, 600, 777, 1000, 1700, 3000, 10000, 40000};
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        uint64_t n = capacities[i], full = n;
+        tamis_filter *f = compact(n), *usual = make(0.01, n, false);
+        tamis_filter_facts facts, other;
+        for (fill(f, 0, n); tamis_filter_brief(f, &facts), facts.items < n; full++)
+            CHECK(add(f, full, NULL) == TAMIS_OK); /* some set no bit */
+        tamis_filter_info(f, &facts);
+        tamis_filter_info(usual, &other);
+        CHECK(facts.bytes < other.bytes && facts.vectors == 1 && set_lines(&f->set) == NULL);
+        CHECK_MSG(facts.fpp_now > 0.006 && facts.fpp_now < 0.0095, "%g at %g", facts.fpp_now,
+                  (double)n);
+        check_rate(f, 0.01);
+        fill(f, 0, 10 * n);
+        check_all(f, 0, 10 * n);
+        check_rate(f, 0.01);
+        CHECK(tamis_filter_clear(f) == TAMIS_OK);
+        tamis_filter_info(f, &other);
+        CHECK(other.bytes == facts.bytes && other.items == 0);
+        tamis_filter_free(f);
+        tamis_filter_free(usual);
+    }
+}
+
+/* Two full ones exceed the rate together, and it is restated on request. */
+TEST(unions_of_compact_filters)
+{
+    tamis_filter *a = compact(5000), *b = compact(5000);
+    tamis_filter_facts facts;
+    fill(a, 0, 2000);
+    fill(b, 2000, 4000);
+    CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_OK);
+    tamis_filter_info(a, &facts);
+    CHECK(facts.vectors == 1 && facts.items > 3900);
+    fill(a, 4000, 9000);
+    fill(b, 10000, 20000);
+    CHECK(tamis_filter_merge(a, b, 0, NULL) == TAMIS_ERATE);
+    check_rate(a, 0.01);
+    CHECK(tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
+    tamis_filter_info(a, &facts);
+    CHECK_MSG(facts.fpp > 0.015 && facts.fpp < 0.02, "%g", facts.fpp);
+    fill(a, 30000, 60000);
+    check_all(a, 0, 9000);
+    check_all(a, 10000, 20000);
+    check_rate(a, facts.fpp);
+    tamis_filter_free(a);
+    tamis_filter_free(b);
+}
+
 /* Within the capacity two vectors become one, and it still takes keys. */
 TEST(unions_within_the_stated_capacity)
 {
