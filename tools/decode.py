@@ -869,13 +869,13 @@ def value_digest(family, kind, attribute, value, part=False):
     return mix(a + (number + 1) * VALUE_A & MASK), mix(b + (number + 1) * VALUE_B & MASK)
 
 
-class Index(Structure):
+class Records(Structure):
     def __init__(self, container):
         super().__init__(container, 2, "a set of records")
         check_head(self.head, container.hash, 128)
         need(self.head["growth"] != 5 and self.head["width"] == 0 and
              not self.head["flags"] & UNIQUE and
-             (self.head["growth"] == 1 or not self.head["flags"] & PUBLISHED), 128, "no index has this")
+             (self.head["growth"] == 1 or not self.head["flags"] & PUBLISHED), 128, "no records have this")
         at = self.read_settings(container.data)
         n, parts = self.head["n"], len(self.names) + len(self.masks)
         need(container.body_len == at - 128 + n * (64 + RECORD_LEN * parts), 32, "the body has the wrong length")
@@ -1795,7 +1795,7 @@ def inputs_of(catalog):
 
 def structure_of(data):
     container = Container(data)
-    return {2: Index, 4: Catalog}.get(container.kind, Filter)(container)
+    return {2: Records, 4: Catalog}.get(container.kind, Filter)(container)
 
 
 def open_structure(path):
@@ -1813,7 +1813,7 @@ def describe_catalog(x, length):
         "segments": x.n, "records": sum(x.records), "strips": len(x.strips)}
 
 
-def describe_index(x, length):
+def describe_records(x, length):
     copies = sum(p[0] for p in x.pending.values())
     return {
         "kind": "records", "growth": GROWTHS[x.head["growth"]],
@@ -1841,7 +1841,7 @@ def describe(path):
         return dict(message.body, kind="message", bytes=len(data),
                     owner=message.owner.decode(errors="replace"))
     f = open_structure(path)
-    for kind, describe_it in ((Index, describe_index), (Catalog, describe_catalog)):
+    for kind, describe_it in ((Records, describe_records), (Catalog, describe_catalog)):
         if isinstance(f, kind):
             return describe_it(f, len(data))
     flags = f.head["flags"]
@@ -1866,7 +1866,7 @@ def check(path, keys, key):
         keys = keys[:-1] if keys[-1] == b"" else keys
     found = False
     for one in keys:
-        asked = question_of(one) if isinstance(f, (Index, Catalog)) else one
+        asked = question_of(one) if isinstance(f, (Records, Catalog)) else one
         here = bool(f.locate(family, asked)) if hasattr(f, "locate") else f.has(family, asked)
         found |= here
         sys.stdout.buffer.write((b"maybe " if here else b"no ") + one + b"\n")

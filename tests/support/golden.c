@@ -4,11 +4,9 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "api/api.h"
 #include "base/bytes.h"
-#include "format/format.h"
 #include "harness.h"
-#include "worlds.h"
-#include "tamis/records.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -33,29 +31,14 @@ unsigned golden_each(const char *folder, void (*run)(const char *stem))
     return n;
 }
 
-static tamis_error decode(struct golden *of, tamis_kind kind, const struct bytes *bytes,
-                          const tamis_open_options *o, tamis_reason *reason)
-{
-    return kind == TAMIS_KIND_FILTER
-               ? tamis_filter_decode(&of->filter, bytes->data, bytes->len, o, reason)
-               : tamis_records_decode(&of->index, bytes->data, bytes->len, o, reason);
-}
-
-static tamis_error open_file(struct golden *of, tamis_kind kind, const char *path,
+static tamis_error open_file(struct set **set, enum kind kind, const char *path,
                              const tamis_open_options *o, tamis_reason *reason)
 {
-    return kind == TAMIS_KIND_FILTER ? tamis_filter_open(&of->filter, path, o, reason)
-                                     : tamis_records_open(&of->index, path, o, reason);
+    tamis_kind of = kind == KIND_FILTER ? TAMIS_KIND_FILTER : TAMIS_KIND_RECORDS;
+    return set_file_open(set, of, path, o, reason);
 }
 
-static void let_go(struct golden *of)
-{
-    tamis_filter_free(of->filter);
-    tamis_records_free(of->index);
-    *of = (struct golden){NULL, NULL};
-}
-
-static void check_answers(const char *stem, const struct golden *of, golden_has has, unsigned least)
+static void check_answers(const char *stem, struct set *set, golden_has has, unsigned least)
 {
     char path[GOLDEN_PATH], line[2000], asked[2000];
     unsigned n = 0;
@@ -67,16 +50,16 @@ static void check_answers(const char *stem, const struct golden *of, golden_has 
         line[strcspn(line, "\n")] = 0;
         bool want = strncmp(line, "maybe ", 6) == 0;
         strcpy(asked, line + (want ? 6 : 3));
-        CHECK_MSG(has(of, asked) == want, "%s: %s", stem, line);
+        CHECK_MSG(has(set, asked) == want, "%s: %s", stem, line);
     }
     CHECK_MSG(n >= least, "%s: %u lines", path, n);
     fclose(file);
 }
 
-void golden_is_read(const char *stem, tamis_kind kind, golden_has has, unsigned least)
+void golden_is_read(const char *stem, enum kind kind, golden_has has, unsigned least)
 {
     char path[GOLDEN_PATH];
-    struct golden of = {NULL, NULL};
+    struct set *set = NULL;
     tamis_reason reason = {0};
     snprintf(path, sizeof path, "%s.key", stem);
     struct bytes key = file_bytes(path);
@@ -84,33 +67,33 @@ void golden_is_read(const char *stem, tamis_kind kind, golden_has has, unsigned 
     struct bytes bytes = file_bytes(path);
     tamis_open_options o = {.key = key.len == TAMIS_KEY_LEN ? key.data : NULL};
     CHECK_MSG(tamis_file_verify(path, &reason) == TAMIS_OK, "%s", reason.text);
-    if (CHECK_MSG(decode(&of, kind, &bytes, &o, &reason) == TAMIS_OK, "%s: %s", stem,
+    if (CHECK_MSG(set_decode(&set, kind, &bytes, &o, &reason) == TAMIS_OK, "%s: %s", stem,
                   reason.text)) {
-        struct bytes again = of.filter ? bytes_of(of.filter, 0) : bytes_of_index(of.index, 0);
+        struct bytes again = bytes_of_set(set, 0);
         CHECK_MSG(bytes_equal(&bytes, &again), "%s", stem);
-        check_answers(stem, &of, has, least);
+        check_answers(stem, set, has, least);
         bytes_free(&again);
-        let_go(&of);
+        set_free(set);
     }
-    if (CHECK_MSG(open_file(&of, kind, path, &o, &reason) == TAMIS_OK, "%s", reason.text)) {
-        check_answers(stem, &of, has, least);
-        let_go(&of);
+    if (CHECK_MSG(open_file(&set, kind, path, &o, &reason) == TAMIS_OK, "%s", reason.text)) {
+        check_answers(stem, set, has, least);
+        set_free(set);
     }
     bytes_free(&bytes), bytes_free(&key);
 }
 
-void golden_is_refused(const char *stem, tamis_kind kind)
+void golden_is_refused(const char *stem, enum kind kind)
 {
     char path[GOLDEN_PATH], want[80];
-    struct golden of = {NULL, NULL};
+    struct set *set = NULL;
     tamis_reason reason = {0};
     snprintf(path, sizeof path, "%s.tamis", stem);
     snprintf(want, sizeof want, "TAMIS_%s", strrchr(stem, '.') + 1);
     struct bytes bytes = file_bytes(path);
-    tamis_error e = decode(&of, kind, &bytes, NULL, &reason);
+    tamis_error e = set_decode(&set, kind, &bytes, NULL, &reason);
     CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
               reason.text);
-    e = open_file(&of, kind, path, NULL, &reason);
+    e = open_file(&set, kind, path, NULL, &reason);
     CHECK_MSG(strcmp(tamis_error_name(e), want) == 0, "%s: %s: %s", path, tamis_error_name(e),
               reason.text);
     CHECK(reason.offset <= bytes.len && strstr(reason.text, ": "));

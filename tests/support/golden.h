@@ -2,28 +2,21 @@
 #ifndef TAMIS_TESTS_GOLDEN_H
 #define TAMIS_TESTS_GOLDEN_H
 
-#include "histories.h"
-#include "tamis/records.h"
+#include "subjects.h"
 
 #define GOLDEN_PATH 1424
 
 /* Calls run with "FOLDER/NAME" for every NAME.tamis in the folder; how many there were. */
 unsigned golden_each(const char *folder, void (*run)(const char *stem));
 
-/* A filter or an index; the other is NULL. */
-struct golden {
-    tamis_filter *filter;
-    tamis_records *index;
-};
-
 /* Does it have what is asked? It may spoil the question. */
-typedef bool (*golden_has)(const struct golden *of, char *asked);
+typedef bool (*golden_has)(struct set *set, char *asked);
 
 /* NAME.tamis, with the key of NAME.key if there is one: as bytes and as a file it answers as NAME.txt
    says, which has `least` lines, "maybe QUESTION" or "no QUESTION"; and it is written the same again. */
-void golden_is_read(const char *stem, tamis_kind kind, golden_has has, unsigned least);
+void golden_is_read(const char *stem, enum kind kind, golden_has has, unsigned least);
 /* NAME.ERROR.tamis: this error, as bytes and as a file. */
-void golden_is_refused(const char *stem, tamis_kind kind);
+void golden_is_refused(const char *stem, enum kind kind);
 
 /* Where new files are to be written, or NULL. */
 const char *golden_folder(void);

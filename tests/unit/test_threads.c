@@ -1,21 +1,24 @@
-/* Threads: readers beside one thread that adds, with every kind of growth; and adds from several
- * threads to a plain fixed filter. Run under the thread sanitizer too.
+/* Threads: readers beside one thread that adds, to filters with every kind of growth and to records with
+ * every verifier; and adds from several threads to a plain fixed filter. Run under the thread sanitizer
+ * too.
  */
 #include <pthread.h>
 #include <sched.h>
 
 #include "set/set.h"
 #include "harness.h"
+#include "tamis/records.h"
 #include "tamis/replica.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "threads";
 
 /* ---- readers beside one writer --------------------------------------------------------------- */
 
-enum { READERS = 3 };
+enum { READERS = 3, MANY = 70, P = 3 };
 
 struct scene {
     tamis_filter *f;
+    tamis_records *x;      /* or records, of P values that are made of the key */
     const uint32_t *order; /* keys in the order they are added */
     uint32_t n;
     _Atomic uint32_t published; /* so many are members */
@@ -38,24 +41,61 @@ static bool still_due(struct scene *s, uint64_t added)
     return s->window == 0 || atomic_load(&s->clock) - added <= s->window;
 }
 
+/* Of keys from..from+n-1 of the order; P for each where they are records. */
+static void digests_of(const struct scene *s, uint32_t from, uint32_t n, tamis_digest *out)
+{
+    if (s->f) {
+        tamis_filter_digest_fixed(s->f, s->order + from, sizeof *s->order, n, out);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < P; j++) {
+            uint32_t value = j == 1 ? s->order[from + i] % 30 : s->order[from + i];
+            out[i * P + j] = tamis_records_digest(s->x, j, (tamis_key){&value, sizeof value});
+        }
+}
+
 static void ask_one(struct scene *s, uint32_t i, uint64_t added)
 {
-    bool found = tamis_filter_has(s->f, &s->order[i], sizeof *s->order);
+    bool found;
+    if (s->f) {
+        found = tamis_filter_has(s->f, &s->order[i], sizeof *s->order);
+    } else {
+        tamis_digest record[P];
+        tamis_answer answer = {false, false};
+        digests_of(s, i, 1, record);
+        tamis_choice choices[2] = {{0, record, 1}, {2, record + 2, 1}};
+        CHECK(tamis_records_ask(s->x, choices, 2, &answer, NULL) == TAMIS_OK);
+        found = answer.maybe;
+    }
     CHECK_MSG(found || !still_due(s, added), "key %u of %u", i, atomic_load(&s->published));
 }
 
-static void ask_many(struct scene *s, uint32_t from, uint64_t added)
+static void ask_many(struct scene *s, uint32_t from, uint64_t added, uint64_t mask)
 {
-    enum { MANY = 70 };
-    tamis_digest digests[MANY];
+    tamis_digest digests[MANY * P];
     uint8_t found[MANY];
     uint32_t members = atomic_load(&s->published) - from; /* once: it rises meanwhile */
     uint32_t n = members < MANY ? members : MANY;
-    tamis_filter_digest_fixed(s->f, s->order + from, sizeof *s->order, n, digests);
-    tamis_filter_has_many(s->f, digests, n, found);
+    digests_of(s, from, n, digests);
+    if (s->f)
+        tamis_filter_has_many(s->f, digests, n, found);
+    else
+        tamis_records_has_many(s->x, mask, digests, n, found);
     bool due = still_due(s, added); /* of the first, so of all */
     for (uint32_t i = 0; i < n; i++)
-        CHECK_MSG(found[i] || !due, "key %u in a batch", from + i);
+        CHECK_MSG(found[i] || !due, "key %u in a batch, mask %u", from + i, (unsigned)mask);
+}
+
+static void ask_stranger(struct scene *s, uint64_t *rng)
+{
+    uint32_t other = UINT32_C(0x80000000) + (uint32_t)rng_next(rng) / 2;
+    tamis_digest record[P] = {{rng_next(rng), 1}, {2, 3}, {rng_next(rng), 4}};
+    uint8_t found;
+    if (s->f)
+        tamis_filter_has(s->f, &other, sizeof other);
+    else
+        tamis_records_has_many(s->x, 0, record, 1, &found);
 }
 
 static void *read_along(void *argument)
@@ -73,9 +113,8 @@ static void *read_along(void *argument)
         if (atomic_fetch_add_explicit(&s->asked, 1, memory_order_relaxed) % 4)
             ask_one(s, i, added);
         else
-            ask_many(s, i, added);
-        uint32_t other = UINT32_C(0x80000000) + (uint32_t)rng_next(&rng) / 2;
-        tamis_filter_has(s->f, &other, sizeof other);
+            ask_many(s, i, added, rng_next(&rng) % (1 << P));
+        ask_stranger(s, &rng);
     }
     return NULL;
 }
@@ -83,7 +122,7 @@ static void *read_along(void *argument)
 /* Now and then the readers get their turn, so that none of this is over before they start. */
 static void let_read(struct scene *s, uint32_t i)
 {
-    uint64_t wanted = UINT64_C(20000) * (i - s->known) / s->n;
+    uint64_t wanted = (s->f ? UINT64_C(20000) : UINT64_C(4000)) * (i - s->known) / s->n;
     while (atomic_load(&s->asked) < wanted)
         sched_yield();
 }
@@ -93,13 +132,14 @@ static void add_all(struct scene *s)
     for (uint32_t i = s->known; i < s->n;) {
         uint32_t some = i % 7 ? 1 : s->n - i < 50 ? s->n - i : 50; /* one, or many at once */
         tamis_error e = TAMIS_OK;
-        if (some == 1 || s->window) {
+        if (s->f && (some == 1 || s->window)) {
             some = 1;
             e = tamis_filter_add(s->f, &s->order[i], sizeof *s->order, NULL);
         } else {
-            tamis_digest digests[50];
-            tamis_filter_digest_fixed(s->f, s->order + i, sizeof *s->order, some, digests);
-            e = tamis_filter_add_many(s->f, digests, some, NULL, NULL);
+            tamis_digest digests[50 * P];
+            digests_of(s, i, some, digests);
+            e = s->f ? tamis_filter_add_many(s->f, digests, some, NULL, NULL)
+                     : tamis_records_add_many(s->x, digests, some, NULL, NULL);
         }
         if (!CHECK_MSG(e == TAMIS_OK, "add: %s", tamis_error_name(e)))
             return;
@@ -120,7 +160,7 @@ static void play(struct scene *s)
     atomic_store(&s->over, true);
     for (int i = 0; i < READERS; i++)
         pthread_join(readers[i], NULL);
-    CHECK(atomic_load(&s->asked) > 10000);
+    CHECK(atomic_load(&s->asked) > (s->f ? 10000 : 2000));
 }
 
 static uint32_t *keys_up_to(uint32_t n)
@@ -253,6 +293,37 @@ TEST(readers_beside_cancelled_removals)
     CHECK_MSG(pending > 100, "%" PRIu64 " pending", pending);
 }
 
+/* Layers and tables grow. */
+TEST(readers_beside_records)
+{
+    enum { RECORDS = 8000 };
+    static const tamis_attribute attributes[P] = {
+        {.name = "a"}, {.name = "b", .distinct = 9}, {.name = "c"}};
+    uint32_t *keys = keys_up_to(RECORDS);
+    for (unsigned run = 0; run < 6; run++) {
+        unsigned verifier = 1 + run % 3, deletable = run / 3;
+        tamis_records_options o = {.attributes = attributes,
+                                   .n_attributes = P,
+                                   .verifier = (tamis_verifier)verifier,
+                                   .value = verifier == 3 ? 1 + deletable : 1,
+                                   .set.deletable = deletable,
+                                   .set.layout = 1 + verifier % 2,
+                                   .set.key = family_key,
+                                   .set.capacity = 50};
+        struct scene s = {.order = keys, .n = RECORDS, .clock = 1000000};
+        tamis_records_facts info;
+        if (!CHECK(tamis_records_new(&s.x, &o, NULL) == TAMIS_OK))
+            break;
+        play(&s);
+        tamis_records_info(s.x, &info);
+        CHECK_MSG(info.layers >= 3 && info.set.items == RECORDS, "%u layers", info.layers);
+        for (uint32_t i = 0; i < RECORDS; i += MANY)
+            ask_many(&s, i, 0, 0);
+        tamis_records_free(s.x);
+    }
+    free(keys);
+}
+
 /* ---- adds from several threads --------------------------------------------------------------- */
 
 enum { ADDERS = 4 };
@@ -267,10 +338,10 @@ static void *add_along(void *argument)
 {
     struct adder *a = argument;
     for (uint32_t i = a->from; i < a->to;) {
-        enum { MANY = 100 };
-        uint32_t keys[MANY], some = i % 3 ? 1 : a->to - i < MANY ? a->to - i : MANY;
-        tamis_digest digests[MANY];
-        uint8_t fresh[MANY] = {0};
+        enum { SOME = 100 };
+        uint32_t keys[SOME], some = i % 3 ? 1 : a->to - i < SOME ? a->to - i : SOME;
+        tamis_digest digests[SOME];
+        uint8_t fresh[SOME] = {0};
         size_t done;
         for (uint32_t j = 0; j < some; j++)
             keys[j] = i + j;
