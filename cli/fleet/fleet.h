@@ -19,7 +19,7 @@
 #define TAMIS_FLEET_H
 
 #include "carrier/carrier.h"
-#include "logs/inputs.h"
+#include "logs/find_target.h"
 #include "ui/cli.h"
 
 #define HOST_MAX  200 /* bytes of a name */
@@ -214,12 +214,9 @@ int copies_forget(const char *folder, char **host, size_t n);
 /* ---- asking: fleet_ask.c ---- */
 
 struct fleet_question {
-    char **words;
-    size_t n;
-    const char *since, *until;
-    const char *fields; /* to print; they must be known */
-    bool fresh;         /* records after the watermarks count: all hosts are in doubt */
-    bool rates;         /* compute them too, which counts all bits */
+    struct target_question asked;
+    bool fresh; /* records after the watermarks count: all hosts are in doubt */
+    bool rates; /* compute them too, which counts all bits */
 };
 
 /* A host and a day that may have such a record. */

@@ -11,17 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "logs/find_target.h"
-
 /* If files are removed after the status was read, there is a new status. */
 #define TRIES 16
-
-static void targets_free(struct target *targets, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        target_free(&targets[i]);
-    free(targets);
-}
 
 /* Opens all files of the status. NULL: *again, or it has complained. */
 static struct target *targets_open(struct copies *c, bool *again)
@@ -107,12 +98,7 @@ static void count_rates(struct answer *a, const tamis_catalog *catalog)
 
 static bool ask_target(struct copies *c, struct answer *a, struct target *t, bool rates)
 {
-    tamis_reason reason = {0};
-    t->prunes = calloc(t->question.n + 1, sizeof *t->prunes);
-    tamis_error e =
-        t->prunes ? question_ask(&t->question, t->catalog, t->bits, t->prunes, &t->answer, &reason)
-                  : TAMIS_ENOMEM;
-    if (!succeeded(e, &reason, t->path))
+    if (!target_ask(t))
         return false;
     a->pieces += tamis_catalog_segments(t->catalog);
     if (rates)
@@ -171,12 +157,10 @@ static bool note_known(struct answer *a, const struct target *targets, size_t n)
 
 bool fleet_ask(struct copies *c, const struct fleet_question *q, struct answer *a)
 {
-    const struct target_question asked = {
-        .words = q->words, .n = q->n, .since = q->since, .until = q->until, .fields = q->fields};
     struct target *targets = open_state(c);
     *a = (struct answer){0};
-    bool good =
-        targets && targets_join(targets, c->n_files) && targets_read(targets, c->n_files, &asked);
+    bool good = targets && targets_join(targets, c->n_files) &&
+                targets_read(targets, c->n_files, &q->asked);
     good = good && note_known(a, targets, c->n_files);
     for (size_t i = 0; good && i < c->n_files; i++)
         good = ask_target(c, a, &targets[i], q->rates);

@@ -153,19 +153,15 @@ static bool tally_line(struct asking *a, const uint8_t *line, size_t len)
 {
     static const char *const names[] = {"count", "value"};
     const struct dialect dialect = {.format = READ_JSONL};
-    struct selection *selection = NULL;
-    struct parser *parser = parser_new();
+    struct parsing p = {0};
     struct record r;
-    bool good = parser &&
-                selection_new(&selection, &dialect, names, 2, NULL, 0, NULL) == TAMIS_OK &&
-                parser_begin(parser, selection, line, len) == TAMIS_OK &&
-                parser_next(parser, &r) == PARSED_RECORD && r.values[0].state == VALUE_PRESENT;
+    bool good = parsing_begin(&p, &dialect, names, 2, NULL, 0, line, len, NULL) == TAMIS_OK &&
+                parser_next(p.parser, &r) == PARSED_RECORD && r.values[0].state == VALUE_PRESENT;
     if (good)
         good = tally_put(&a->tally, r.values[1].data, r.values[1].len,
                          r.values[1].state == VALUE_MISSING,
                          strtoull((const char *)r.values[0].data, NULL, 10));
-    parser_free(parser);
-    selection_free(selection);
+    parsing_end(&p);
     return good;
 }
 
@@ -408,19 +404,6 @@ static bool choose_hosts(struct asking *a)
     return a->todo;
 }
 
-static void tell_counts(struct asking *a)
-{
-    if (a->q->count_by) {
-        tally_print(&a->tally, a->q->limited ? a->q->limit : UINT64_MAX, a->q->json);
-    } else if (a->q->count && a->q->json) {
-        json_open(NULL, '{');
-        json_count("matches", a->count);
-        json_close('}');
-    } else if (a->q->count) {
-        put_format("%" PRIu64 "\n", a->count);
-    }
-}
-
 /* Hosts print counts in a form that can be added up. */
 static int ask_hosts(struct asking *a)
 {
@@ -437,7 +420,7 @@ static int ask_hosts(struct asking *a)
     stop_obey();
     if (!good)
         return TROUBLE;
-    tell_counts(a);
+    travelling_counts(q, &a->tally, a->count);
     if (a->f->verbose)
         remark("%zu of %zu hosts asked", a->n_todo, a->copies.n);
     int status = a->trouble ? TROUBLE : a->found ? FOUND : NONE;
@@ -456,12 +439,7 @@ static int ask_hosts(struct asking *a)
 int fleet_find(const struct fleet_find *f, struct travelling *q)
 {
     struct asking a = {.f = f, .q = q, .timeout = f->timeout ? f->timeout : TIMEOUT};
-    const struct fleet_question asked = {.words = q->words,
-                                         .n = q->n,
-                                         .since = q->since,
-                                         .until = q->until,
-                                         .fields = q->count_by ? q->count_by : q->fields,
-                                         .fresh = f->fresh};
+    const struct fleet_question asked = {.asked = travelling_asks(q), .fresh = f->fresh};
     if (!f->via || !strstr(f->via, "{host}"))
         return complain("no command: --via: give one with {host} in it, such as 'ssh {host}'");
     if (f->parallel > 1000)

@@ -241,30 +241,23 @@ void making_free(struct making *m)
     *m = (struct making){0};
 }
 
-struct digests_file {
-    char path[4096];
-    bool failed;
-};
-
-static int write_digests(void *context, const void *data, size_t len)
+static int write_digests(void *path, const void *data, size_t len)
 {
-    const struct digests_file *file = context;
-    return file_put(file->path, data, len) ? 0 : -1;
+    return file_put(path, data, len) ? 0 : -1;
 }
 
 bool making_end(struct publisher *p, struct making *m)
 {
-    char path[4096], tag[PIECE_TAG];
-    struct digests_file digests = {0};
+    char path[4096], digests[4096], tag[PIECE_TAG];
     struct bytes bytes = {0};
     tamis_reason reason = {0};
     struct piece *piece = &m->piece;
     piece->records = tamis_gather_records(m->gather);
     piece->weight = tamis_gather_bytes(m->gather);
     piece_path(p, piece->slot, "tamis", path);
-    piece_path(p, piece->slot, "digests", digests.path);
+    piece_path(p, piece->slot, "digests", digests);
     tamis_error e = piece->kind == PIECE_LIVE
-                        ? tamis_gather_encode(m->gather, write_digests, &digests)
+                        ? tamis_gather_encode(m->gather, write_digests, digests)
                         : TAMIS_OK;
     if (e == TAMIS_EIO)
         return false; /* already reported */

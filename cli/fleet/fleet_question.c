@@ -69,13 +69,13 @@ static bool put_words(const struct travelling *q)
         good = put_member(NULL, word ? word : q->words[i]);
         free(word);
     }
-    json_close(']');
+    json_close();
     json_open("lists", '[');
     for (size_t i = 0; good && i < q->n; i++) {
         const char *list = list_of(q->words[i]);
         good = !list || put_list(list + 2);
     }
-    json_close(']');
+    json_close();
     return good;
 }
 
@@ -85,11 +85,11 @@ static bool put_known(const struct travelling *q)
     json_open("known", '[');
     for (size_t i = 0; good && i < q->n_known; i++)
         good = put_member(NULL, q->known[i].name);
-    json_close(']');
+    json_close();
     json_open("types", '[');
     for (size_t i = 0; i < q->n_known; i++)
         json_text(NULL, tamis_type_name(q->known[i].type));
-    json_close(']');
+    json_close();
     return good;
 }
 
@@ -120,7 +120,7 @@ bool travelling_write(const struct travelling *q, struct bytes *out)
                 put_member("line", q->line ? "true" : NULL) &&
                 put_member("tag", q->tag ? "true" : NULL) &&
                 put_member("limit", q->limited ? limit : NULL) && put_known(q);
-    json_close('}');
+    json_close();
     put_into(NULL);
     return good && (!out->failed || no_memory("question"));
 }
@@ -273,8 +273,7 @@ bool travelling_read(struct travelling *q, int fd)
 {
     struct bytes text = {0};
     const struct dialect dialect = {.format = READ_JSONL};
-    struct selection *selection = NULL;
-    struct parser *parser = parser_new();
+    struct parsing p = {0};
     struct record record;
     *q = (struct travelling){0};
     bool good = (bytes_read(&text, fd, QUESTION_MOST) && text.len < QUESTION_MOST) ||
@@ -283,19 +282,36 @@ bool travelling_read(struct travelling *q, int fd)
         text.len--;
     bytes_put(&text, "\n", 1);
     good = adopt(q, text.data) && good;
-    tamis_error e = good && parser && !text.failed
-                        ? selection_new(&selection, &dialect, member, MEMBERS, NULL, 0, NULL)
-                        : TAMIS_ENOMEM;
-    if (e == TAMIS_OK)
-        e = parser_begin(parser, selection, text.data, text.len);
-    if (good && e != TAMIS_OK)
-        good = no_memory("question");
-    good = good && ((parser_next(parser, &record) == PARSED_RECORD && !record.unfit) ||
+    good = good && ((!text.failed && parsing_begin(&p, &dialect, member, MEMBERS, NULL, 0,
+                                                   text.data, text.len, NULL) == TAMIS_OK) ||
+                    no_memory("question"));
+    good = good && ((parser_next(p.parser, &record) == PARSED_RECORD && !record.unfit) ||
                     wrong("no JSON object on one line"));
     good = good && take_members(q, record.values);
-    parser_free(parser);
-    selection_free(selection);
+    parsing_end(&p);
     return good;
+}
+
+struct target_question travelling_asks(const struct travelling *q)
+{
+    return (struct target_question){.words = q->words,
+                                    .n = q->n,
+                                    .since = q->since,
+                                    .until = q->until,
+                                    .fields = q->count_by ? q->count_by : q->fields};
+}
+
+void travelling_counts(const struct travelling *q, struct tally *tally, uint64_t matches)
+{
+    if (q->count_by) {
+        tally_print(tally, q->limited ? q->limit : UINT64_MAX, q->json);
+    } else if (q->count && q->json) {
+        json_open(NULL, '{');
+        json_count("matches", matches);
+        json_close();
+    } else if (q->count) {
+        put_format("%" PRIu64 "\n", matches);
+    }
 }
 
 void travelling_free(struct travelling *q)

@@ -125,11 +125,6 @@ static bool retain(struct publisher *p, const struct inputs *inputs, const tamis
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static void owner_of(const struct publisher *p, uint32_t slot, char out[HOST_MAX + 32])
-{
-    snprintf(out, HOST_MAX + 32, "%s/%" PRIu32, p->m.host, slot);
-}
-
 static bool send_piece(struct publisher *p, struct carrier *c, struct piece *piece)
 {
     char path[4096], owner[HOST_MAX + 32];
@@ -137,7 +132,7 @@ static bool send_piece(struct publisher *p, struct carrier *c, struct piece *pie
     struct carrier_part *parts = NULL;
     size_t n = 0;
     piece_path(p, piece->slot, "tamis", path);
-    owner_of(p, piece->slot, owner);
+    snprintf(owner, sizeof owner, "%s/%" PRIu32, p->m.host, piece->slot);
     bool good = file_slurp(path, &bytes) ||
                 refuse("%s: %s: run again with --reread", strerror(errno), path);
     parts = good ? calloc(bytes.len / PART_BYTES + 1, sizeof *parts) : NULL;

@@ -117,30 +117,22 @@ static size_t group_of(struct syncing *s, const tamis_catalog *catalog)
     return good || out_of_memory(s) ? i : SIZE_MAX;
 }
 
-/* Opens the writer of a group. */
-static bool group_start(struct syncing *s, struct group *g)
+/* Adds segments of a catalog to the new file of a group, which is begun if necessary. */
+static bool group_join(struct syncing *s, struct group *g, const tamis_catalog *from,
+                       const uint64_t *segments)
 {
     char path[4096];
     tamis_reason reason = {0};
     const tamis_catalog_options options = {.like = tamis_catalog_schema(g->like), .joinable = true};
-    if (g->writer)
-        return true;
-    g->number = s->copies->next++;
+    tamis_error e = TAMIS_OK;
+    g->number = g->writer ? g->number : s->copies->next++;
     copies_path(s->copies, g->number, path);
-    tamis_error e = tamis_catalog_create(&g->writer, path, &options, &reason);
+    if (!g->writer)
+        e = tamis_catalog_create(&g->writer, path, &options, &reason);
+    if (e == TAMIS_OK)
+        e = tamis_catalog_join(g->writer, from, segments, &reason);
     s->failed |= e != TAMIS_OK;
     return succeeded(e, &reason, path);
-}
-
-static bool group_join(struct syncing *s, struct group *g, const tamis_catalog *from,
-                       const uint64_t *segments)
-{
-    tamis_reason reason = {0};
-    if (!group_start(s, g))
-        return false;
-    tamis_error e = tamis_catalog_join(g->writer, from, segments, &reason);
-    s->failed |= e != TAMIS_OK;
-    return succeeded(e, &reason, s->copies->folder);
 }
 
 /* ---- what is here ---------------------------------------------------------------------------- */
@@ -299,18 +291,12 @@ static bool take_pieces(struct syncing *s, const struct manifest *m, struct know
     return !s->failed;
 }
 
-static void keep_all(const struct syncing *s, const char *host)
-{
-    for (size_t i = 0; i < s->n_present; i++)
-        if (strcmp(s->present[i].host, host) == 0)
-            s->present[i].wanted = true;
-}
-
 /* The manifest cannot be used: the host is in doubt, and its copies stay. */
 static bool doubt_host(struct syncing *s, struct known_host *h, bool old)
 {
     const struct known_host *was = copies_host(&s->was, h->name);
-    keep_all(s, h->name);
+    for (size_t i = 0; i < s->n_present; i++)
+        s->present[i].wanted |= strcmp(s->present[i].host, h->name) == 0;
     h->as_of = was ? was->as_of : 0;
     free(h->catalog);
     free(h->doubt);

@@ -41,13 +41,13 @@ static void print_json(const struct where *w)
             day_write(w->answer.candidate[at].day, text);
             json_text(NULL, text);
         }
-        json_close(']');
+        json_close();
         json_flag("in_doubt", h->doubt != NULL);
         if (h->doubt)
             json_text("why", h->doubt);
         moment_write(h->as_of, text);
         json_text("as_of", text);
-        json_close('}');
+        json_close();
     }
 }
 
@@ -98,8 +98,8 @@ int verb_where(int argc, char **argv)
 {
     struct where w = {0};
     const struct arg args[] = {
-        ARG("since", 0, ARG_TEXT, &w.question.since),
-        ARG("until", 0, ARG_TEXT, &w.question.until),
+        ARG("since", 0, ARG_TEXT, &w.question.asked.since),
+        ARG("until", 0, ARG_TEXT, &w.question.asked.until),
         ARG("fresh", 0, ARG_FLAG, &w.question.fresh),
         ARG("output", 'o', ARG_TEXT, &w.folder),
         ARG("seal", 0, ARG_TEXT, &w.seal),
@@ -111,8 +111,8 @@ int verb_where(int argc, char **argv)
         return complain(
             "no address: ADDRESS: give redis://HOST:PORT/NAME, file:FOLDER, or a folder "
             "of copies");
-    w.question.words = words.word + 1;
-    w.question.n = words.n - 1;
+    w.question.asked.words = words.word + 1;
+    w.question.asked.n = words.n - 1;
     w.question.rates = w.verbose;
     int status = fleet_open(&w.copies, words.word[0], w.folder, w.seal) ? where_ask(&w) : TROUBLE;
     answer_free(&w.answer);

@@ -56,7 +56,7 @@ static void report_relation(const tamis_schema *schema, const tamis_relation_fac
         json_real("front_fpp", r->front_fpp);
         json_real("front_forgotten", r->front_forgotten);
     }
-    json_close('}');
+    json_close();
 }
 
 static void report_relations(const tamis_catalog *catalog)
@@ -65,7 +65,7 @@ static void report_relations(const tamis_catalog *catalog)
     report_list("relations", "attributes and combinations");
     for (uint32_t i = 0; tamis_catalog_relation(catalog, i, &r); i++)
         report_relation(tamis_catalog_schema(catalog), &r);
-    report_list_end();
+    report_end();
 }
 
 /* For catalogs made by tamis index. */
@@ -131,7 +131,7 @@ int catalog_report(const char *path, const struct store_options *options, bool j
     report_rate("fpp", "fpp (stated)", f.fpp);
     report_inputs(catalog);
     report_relations(catalog);
-    report_close();
+    report_end();
     tamis_catalog_close(catalog);
     return FOUND;
 }

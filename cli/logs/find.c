@@ -74,13 +74,8 @@ static void name_combo(const struct target *t)
 
 static bool ask(struct find *f, struct target *t)
 {
-    tamis_reason reason = {0};
-    t->prunes = calloc(t->question.n + 1, sizeof *t->prunes);
-    tamis_error error =
-        t->prunes ? question_ask(&t->question, t->catalog, t->bits, t->prunes, &t->answer, &reason)
-                  : TAMIS_ENOMEM;
-    if (error != TAMIS_OK)
-        return complain_of(error, &reason, t->path), false;
+    if (!target_ask(t))
+        return false;
     if (!t->answer.verified)
         name_combo(t);
     bool good = f->trust ? sight_trust(&t->sight, &t->inputs)
@@ -110,7 +105,7 @@ static int list_places(const struct find *f, const struct target *t)
             } else {
                 json_flag("to_the_end", true);
             }
-            json_close('}');
+            json_close();
         } else {
             put_name(path);
             put_format("\t%llu\t", (unsigned long long)p->where.offset);
@@ -145,7 +140,7 @@ static void report_clauses(const struct target *t)
                             q->column[q->clause[i].column].attribute == NOT_INDEXED
                         ? "only filters records: its attribute is not indexed"
                         : "only filters records: the type of its attribute has no keys for it");
-    report_group_end();
+    report_end();
 }
 
 static void explain(const struct find *f, const struct target *t, const struct scan *s)
@@ -192,7 +187,7 @@ static void explain(const struct find *f, const struct target *t, const struct s
     report_size("text_read", "bytes of text read", s->text_read);
     report_size("text_total", "  of", text);
     report_real("seconds", "seconds", seconds() - f->start);
-    report_close();
+    report_end();
 }
 
 static void output_of(struct find *f, const struct target *t)
@@ -228,20 +223,6 @@ static int read_places(struct find *f, struct target *t)
         remark("left out because they have no time: %llu matching record%s",
                (unsigned long long)s.timeless, s.timeless == 1 ? "" : "s");
     return s.matches ? FOUND : NONE;
-}
-
-/* Prints the counts, once everything was read. */
-static void tell_counts(struct find *f)
-{
-    if (f->asked.count_by) {
-        tally_print(&f->tally, f->asked.limited ? f->asked.limit : UINT64_MAX, f->asked.json);
-    } else if (f->asked.count && f->asked.json) {
-        json_open(NULL, '{');
-        json_count("matches", f->matches);
-        json_close('}');
-    } else if (f->asked.count) {
-        put_format("%llu\n", (unsigned long long)f->matches);
-    }
 }
 
 /* ---- the verb -------------------------------------------------------------------------------- */
@@ -313,7 +294,7 @@ static int find_all(struct find *f)
         one = missed_tell(&t->missed, t->path, one);
         status = one == TROUBLE || status == TROUBLE ? TROUBLE : one == FOUND ? FOUND : status;
     }
-    tell_counts(f);
+    travelling_counts(&f->asked, &f->tally, f->matches);
     if (status != TROUBLE && !f->segments && !f->question &&
         !targets_unseen(f->target, f->n, stops && f->matches >= f->asked.limit))
         return TROUBLE;
@@ -325,15 +306,12 @@ static int find_all(struct find *f)
 /* Parses the question for each catalog; false after complaining. */
 static bool read_questions(struct find *f, char **words, size_t n)
 {
-    const struct target_question asked = {.words = words,
-                                          .n = n,
-                                          .since = f->asked.since,
-                                          .until = f->asked.until,
-                                          .fields = f->asked.count_by ? f->asked.count_by
-                                                                      : f->asked.fields,
-                                          .all_fields = f->output.form == OUT_JSON,
-                                          .one = f->asked.count_by != NULL,
-                                          .tag = f->asked.tag};
+    f->asked.words = words;
+    f->asked.n = n;
+    struct target_question asked = travelling_asks(&f->asked);
+    asked.all_fields = f->output.form == OUT_JSON;
+    asked.one = f->asked.count_by != NULL;
+    asked.tag = f->asked.tag;
     return targets_join(f->target, f->n) &&
            targets_know(f->target, f->n, f->asked.known, f->asked.n_known) &&
            targets_read(f->target, f->n, &asked);
@@ -341,9 +319,7 @@ static bool read_questions(struct find *f, char **words, size_t n)
 
 static void find_free(struct find *f)
 {
-    for (size_t i = 0; i < f->n; i++)
-        target_free(&f->target[i]);
-    free(f->target);
+    targets_free(f->target, f->n);
     free(f->asked_words);
     travelling_free(&f->asked);
     free(f->header.data);

@@ -39,7 +39,8 @@ struct missed {
     char why[200];   /* the reason */
     bool gone, weak; /* the first is gone; it is unknown */
 };
-void missed_add(struct missed *missed, const char *base, const char *path, const char *why);
+void missed_add(struct missed *missed, const char *base, const char *path, const char *why,
+                bool weak);
 /* Reports, and returns the status of an answer that would have been `status`. */
 int missed_tell(const struct missed *missed, const char *catalog, int status);
 

@@ -80,10 +80,10 @@ static void report_fields(const struct target *t, const struct examples *e)
             json_flag("indexed", indexed);
             if (e->text[i][0])
                 json_text("example", e->text[i]);
-            json_close('}');
+            json_close();
         }
     }
-    report_list_end();
+    report_end();
 }
 
 /* The first and last time of the time attributes, as far as the catalog knows. */
@@ -126,13 +126,13 @@ static void about(const struct target *t, const struct examples *e, const size_t
         if (formats[i])
             report_count(read_format_name((enum read_format)i),
                          read_format_name((enum read_format)i), formats[i]);
-    report_group_end();
+    report_end();
     report_count("records", "records", records);
     report_size("text", "text", text);
     report_times(t);
     report_text("zone", "time zone", t->inputs.dialect.zone ? t->inputs.dialect.zone : "UTC");
     report_fields(t, e);
-    report_close();
+    report_end();
 }
 
 int targets_about(struct target *targets, size_t n, bool json)

@@ -39,7 +39,7 @@ static void json_field(const char *name, const struct value *v)
     for (; v; v = v->next)
         json_bytes(list ? NULL : name, v->data, v->len);
     if (list)
-        json_close(']');
+        json_close();
 }
 
 static void json_record(const struct output *o, const struct found *f)
@@ -61,9 +61,9 @@ static void json_record(const struct output *o, const struct found *f)
         for (size_t i = 0; i < o->n_fields; i++)
             if (r->values[o->column[i]].state != VALUE_MISSING)
                 json_field(o->name[i], &r->values[o->column[i]]);
-        json_close('}');
+        json_close();
     }
-    json_close('}');
+    json_close();
 }
 
 /* ---- fields ---------------------------------------------------------------------------------- */

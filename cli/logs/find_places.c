@@ -7,8 +7,7 @@
 
 /* ---- what is missed -------------------------------------------------------------------------- */
 
-static void missed_note(struct missed *m, const char *base, const char *path, const char *why,
-                        bool weak)
+void missed_add(struct missed *m, const char *base, const char *path, const char *why, bool weak)
 {
     m->n += !weak;
     m->unknown += weak;
@@ -18,11 +17,6 @@ static void missed_note(struct missed *m, const char *base, const char *path, co
     m->path = base_join(base, path);
     m->weak = weak;
     strncpy(m->why, why, sizeof m->why - 1);
-}
-
-void missed_add(struct missed *m, const char *base, const char *path, const char *why)
-{
-    missed_note(m, base, path, why, false);
 }
 
 int missed_tell(const struct missed *m, const char *catalog, int status)
@@ -45,25 +39,26 @@ void sight_missed(const struct sight *s, const struct inputs *in, const char *ba
                   struct missed *m)
 {
     for (size_t i = 0; i < s->names.shut.n; i++)
-        missed_add(m, base, s->names.shut.name[i].path, s->names.shut.name[i].why);
+        missed_add(m, base, s->names.shut.name[i].path, s->names.shut.name[i].why, false);
     m->gone = m->n == 0;
     for (size_t i = 0; i < in->n; i++)
         if (s->where[i] == NOWHERE && !in->entry[i].passed)
-            missed_add(m, base, in->entry[i].path, "removed since it was indexed");
+            missed_add(m, base, in->entry[i].path, "removed since it was indexed", false);
     for (size_t i = 0; i < s->n; i++) {
         const struct seen *seen = &s->seen[i];
         if (seen->look == LOOK_GONE || seen->look == LOOK_SHUT) {
             m->gone = m->n == 0 ? seen->look == LOOK_GONE : m->gone;
-            missed_add(m, base, seen->path, seen->why);
+            missed_add(m, base, seen->path, seen->why, false);
         }
     }
     m->gone &= m->n > 0;
     for (size_t i = 0; i < s->n; i++) {
         const struct seen *seen = &s->seen[i];
         if (seen->look == LOOK_PASSED && seen->unknown && !in->skip_unknown)
-            missed_note(m, base, seen->path, seen->why, true);
+            missed_add(m, base, seen->path, seen->why, true);
         else if (seen->look == LOOK_SAME && in->entry[seen->entry].damaged)
-            missed_add(m, base, seen->path, "damaged when it was indexed, from some place on");
+            missed_add(m, base, seen->path, "damaged when it was indexed, from some place on",
+                       false);
     }
 }
 
@@ -72,17 +67,6 @@ void sight_missed(const struct sight *s, const struct inputs *in, const char *ba
 static bool add_place(struct places *p, const struct place *place)
 {
     return array_add(&p->place, &p->n, &p->room, place, sizeof *place) || no_memory("inputs");
-}
-
-struct known {
-    uint64_t id;
-    size_t entry;
-};
-
-static int by_id(const void *a, const void *b)
-{
-    const struct known *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
 }
 
 static int by_place(const void *a, const void *b)
@@ -109,22 +93,20 @@ static bool still_there(struct place *place, const struct inputs *in, const stru
 }
 
 static bool add_parts(struct places *p, const struct inputs *in, const struct sight *sight,
-                      const struct known *known, const tamis_catalog *catalog, uint64_t segment)
+                      const size_t *by_id, const tamis_catalog *catalog, uint64_t segment)
 {
     size_t len, at = 0;
     const void *tag = tamis_catalog_tag(catalog, segment, &len);
     struct part part;
     bool bad = !tag, good = true;
     while (good && tag && tag_next(tag, len, &at, &part, &bad)) {
-        const struct known wanted = {part.id, 0};
-        const struct known *k = bsearch(&wanted, known, in->n, sizeof *known, by_id);
+        size_t entry = inputs_find(in, by_id, part.id);
         struct place place = {.segment = segment, .where = part.where};
-        if (!k) {
-            bad = true;
+        bad = entry == NOWHERE;
+        if (bad)
             break;
-        }
-        place.seen = sight->where[k->entry];
-        if (place.seen != NOWHERE && sight->seen[place.seen].entry == k->entry &&
+        place.seen = sight->where[entry];
+        if (place.seen != NOWHERE && sight->seen[place.seen].entry == entry &&
             still_there(&place, in, sight))
             good = add_place(p, &place);
     }
@@ -137,18 +119,13 @@ static bool add_candidates(struct places *p, const struct inputs *in, const stru
                            const tamis_catalog *catalog, const uint64_t *segments)
 {
     uint64_t n = tamis_catalog_segments(catalog);
-    struct known *known = calloc(in->n + 1, sizeof *known);
-    if (!known)
-        return no_memory("inputs");
-    for (size_t i = 0; i < in->n; i++)
-        known[i] = (struct known){in->entry[i].id, i};
-    qsort(known, in->n, sizeof *known, by_id);
-    bool good = true;
+    size_t *by_id = inputs_by_id(in);
+    bool good = by_id || no_memory("inputs");
     for (uint64_t i = 0; good && i < (n + 63) / 64; i++)
         for (uint64_t bits = segments[i]; good && bits; bits &= bits - 1)
             good =
-                add_parts(p, in, sight, known, catalog, 64 * i + (unsigned)__builtin_ctzll(bits));
-    free(known);
+                add_parts(p, in, sight, by_id, catalog, 64 * i + (unsigned)__builtin_ctzll(bits));
+    free(by_id);
     return good;
 }
 

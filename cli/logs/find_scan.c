@@ -145,7 +145,8 @@ static void tell(struct party *p, size_t seen, tamis_error error, const tamis_re
     char *opened = base_join(s->base, path);
     pthread_mutex_lock(&p->lock);
     if (!p->stop && p->told != seen)
-        missed_add(s->missed, s->base, path, input_trouble(error, reason, opened ? opened : path));
+        missed_add(s->missed, s->base, path, input_trouble(error, reason, opened ? opened : path),
+                   false);
     p->told = seen;
     p->stop |= error == TAMIS_ENOMEM;
     pthread_mutex_unlock(&p->lock);

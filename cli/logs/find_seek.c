@@ -8,9 +8,9 @@
 #define _GNU_SOURCE
 #include "find.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
+#include "question_parts.h"
 #include "read/reader_cut.h"
 #include "read/reader_parse.h"
 #include "read/reader_scan.h"
@@ -54,8 +54,7 @@ static void words_needle(const struct clause *c, struct needle *n)
 
 static void value_needle(const struct span *value, tamis_type type, struct needle *n)
 {
-    char text[INET_ADDRSTRLEN];
-    struct in_addr address;
+    uint8_t address[16];
     n->bytes = *value;
     switch (type) {
     case TAMIS_INT: /* leading zeros and a plus sign do no harm */
@@ -64,13 +63,7 @@ static void value_needle(const struct span *value, tamis_type type, struct needl
         break;
     case TAMIS_IP: /* or mapped: ::ffff:a01:203 */
         n->other = (struct span){(const uint8_t *)"ffff", 4};
-        n->bytes.len = 0;
-        if (value->len >= sizeof text)
-            break;
-        memcpy(text, value->data, value->len);
-        text[value->len] = 0;
-        if (inet_pton(AF_INET, text, &address) == 1)
-            n->bytes = *value;
+        n->bytes.len = address_of(value->data, value->len, address) == 4 ? value->len : 0;
         break;
     case TAMIS_DEC:
         n->bytes.len = 0;

@@ -115,7 +115,7 @@ void tally_print(struct tally *t, uint64_t most, bool json)
             json_count("count", c->n);
             if (!c->missing)
                 json_bytes("value", c->data, c->len);
-            json_close('}');
+            json_close();
         } else {
             put_format("%llu\t", (unsigned long long)c->n);
             put_bytes(c->missing ? (const void *)"!" : c->data, c->missing ? 1 : c->len);

@@ -40,25 +40,32 @@ static char *catalog_of(const char *operand)
     return strdup(operand);
 }
 
+/* Adds a field unless there is one of its name; false: no memory. */
+static bool fields_add(struct fields *all, struct field f)
+{
+    return field_named(all, f.name, strlen(f.name)) ||
+           array_add(&all->field, &all->n, &all->room, &f, sizeof f);
+}
+
+static bool fields_note(struct fields *all, const struct note_field *fields, size_t n)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < n; i++)
+        good = fields_add(all, (struct field){fields[i].name, fields[i].type, NOT_INDEXED, false});
+    return good;
+}
+
 /* The attributes of the catalog, and the other fields of its inputs. */
 static bool find_fields(struct target *t)
 {
     const tamis_schema *schema = tamis_catalog_schema(t->catalog);
-    uint32_t n = tamis_schema_attributes(schema);
-    t->own.field = calloc(n + t->inputs.n_fields + 1, sizeof *t->own.field);
-    if (!t->own.field)
-        return false;
-    for (uint32_t i = 0; i < n; i++)
-        t->own.field[t->own.n++] =
-            (struct field){tamis_schema_name(schema, i), tamis_schema_type(schema, i), i, false};
-    for (size_t i = 0; i < t->inputs.n_fields; i++) {
-        const struct note_field *f = &t->inputs.field[i];
-        if (!field_named(&t->own, f->name, strlen(f->name)))
-            t->own.field[t->own.n++] = (struct field){f->name, f->type, NOT_INDEXED, false};
-    }
+    bool good = true;
+    for (uint32_t i = 0; good && i < tamis_schema_attributes(schema); i++)
+        good = fields_add(&t->own, (struct field){tamis_schema_name(schema, i),
+                                                  tamis_schema_type(schema, i), i, false});
     for (size_t i = 0; i < t->inputs.n && !t->own.open; i++)
         t->own.open = !t->inputs.entry[i].passed && read_names_fields(t->inputs.entry[i].format);
-    return true;
+    return good && fields_note(&t->own, t->inputs.field, t->inputs.n_fields);
 }
 
 bool target_take(struct target *t, tamis_catalog *catalog)
@@ -112,45 +119,48 @@ void target_free(struct target *t)
     free(t->path);
 }
 
+void targets_free(struct target *targets, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        target_free(&targets[i]);
+    free(targets);
+}
+
+bool target_ask(struct target *t)
+{
+    tamis_reason reason = {0};
+    t->prunes = calloc(t->question.n + 1, sizeof *t->prunes);
+    tamis_error error =
+        t->prunes ? question_ask(&t->question, t->catalog, t->bits, t->prunes, &t->answer, &reason)
+                  : TAMIS_ENOMEM;
+    return succeeded(error, &reason, t->path);
+}
+
 bool targets_join(struct target *targets, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct target *t = &targets[i];
-        size_t room = 1;
-        for (size_t j = 0; j < n; j++)
-            room += targets[j].own.n;
-        t->fields.field = calloc(room, sizeof *t->fields.field);
-        if (!t->fields.field)
-            return no_memory(t->path);
-        memcpy(t->fields.field, t->own.field, t->own.n * sizeof *t->own.field);
-        t->fields.n = t->own.n;
-        for (size_t j = 0; j < n; j++)
-            t->fields.open |= targets[j].own.open;
-        for (size_t j = 0; j < n; j++)
-            for (size_t k = 0; k < targets[j].own.n; k++) {
+    bool good = true;
+    for (size_t i = 0; good && i < n; i++) {
+        struct fields *all = &targets[i].fields;
+        for (size_t j = 0; good && j < targets[i].own.n; j++)
+            good = fields_add(all, targets[i].own.field[j]);
+        for (size_t j = 0; j < n; j++) {
+            all->open |= targets[j].own.open;
+            for (size_t k = 0; good && k < targets[j].own.n; k++) {
                 struct field f = targets[j].own.field[k];
                 f.attribute = NOT_INDEXED;
-                if (!field_named(&t->fields, f.name, strlen(f.name)))
-                    t->fields.field[t->fields.n++] = f;
+                good = fields_add(all, f);
             }
+        }
     }
-    return true;
+    return good || no_memory(targets->path);
 }
 
 bool targets_know(struct target *targets, size_t n, const struct note_field *known, size_t n_known)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct fields *all = &targets[i].fields;
-        struct field *grown = realloc(all->field, (all->n + n_known + 1) * sizeof *grown);
-        if (!grown)
-            return no_memory(targets[i].path);
-        all->field = grown;
-        for (size_t j = 0; j < n_known; j++)
-            if (!field_named(all, known[j].name, strlen(known[j].name)))
-                all->field[all->n++] =
-                    (struct field){known[j].name, known[j].type, NOT_INDEXED, false};
-    }
-    return true;
+    bool good = true;
+    for (size_t i = 0; good && i < n; i++)
+        good = fields_note(&targets[i].fields, known, n_known);
+    return good || no_memory(targets->path);
 }
 
 /* ---- times ----------------------------------------------------------------------------------- */

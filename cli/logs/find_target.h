@@ -45,6 +45,9 @@ bool target_open(struct target *target, const char *operand, const struct store_
 /* Takes an open catalog; its path was set. Complains. */
 bool target_take(struct target *target, tamis_catalog *catalog);
 void target_free(struct target *target);
+void targets_free(struct target *targets, size_t n);
+/* Asks the catalog, whose candidates are then in `bits`. Complains. */
+bool target_ask(struct target *target);
 /* Tells each about the fields of the others. */
 bool targets_join(struct target *targets, size_t n);
 /* And about those of catalogs elsewhere. */

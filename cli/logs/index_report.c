@@ -34,7 +34,7 @@ void index_report(const struct index_run *run, const struct update *u, bool json
         report_count("segments_added", "", t->segments);
         report_count("catalog_bytes", "", bytes);
         report_real("seconds", "", time);
-        report_close();
+        report_end();
     } else if (verbose) {
         if (u)
             remark("%zu new, %zu changed, %zu grown, %zu renamed, %zu removed, %zu as before",

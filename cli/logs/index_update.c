@@ -164,22 +164,6 @@ static bool plan_entries(struct planning *p, const struct sight *sight)
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static const struct planning *sorting;
-
-static int compare_ids(const void *a, const void *b)
-{
-    uint64_t x = sorting->old->entry[*(const size_t *)a].id;
-    uint64_t y = sorting->old->entry[*(const size_t *)b].id;
-    return (x > y) - (x < y);
-}
-
-/* The fate of the entry with this id; NULL if there is none. */
-static struct fate *fate_of(const struct planning *p, uint64_t id)
-{
-    size_t n = p->old->n, at = SEARCH(i, n, p->old->entry[p->by_id[i]].id < id);
-    return at < n && p->old->entry[p->by_id[at]].id == id ? &p->fate[p->by_id[at]] : NULL;
-}
-
 /* Calls `each` for the parts of all segments; false: it complained, or a tag is damaged. */
 typedef bool part_fn(struct planning *p, struct fate *fate, struct part *part, bool *keep);
 
@@ -190,10 +174,11 @@ static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct
     const void *old = tamis_catalog_tag(p->catalog, segment, &len);
     struct part part;
     bool bad = !old, keep, good = true;
-    tag_start(tag);
+    tag->len = 0;
     *differs = false;
     while (good && old && tag_next(old, len, &at, &part, &bad)) {
-        struct fate *fate = fate_of(p, part.id);
+        size_t entry = inputs_find(p->old, p->by_id, part.id);
+        struct fate *fate = entry == NOWHERE ? NULL : &p->fate[entry];
         uint64_t before = part.where.len;
         keep = fate && fate->kept;
         if (keep)
@@ -336,15 +321,10 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
     struct planning p = {run, old, catalog, update, NULL, NULL, NULL, 0, 0};
     struct sight sight = {0};
     p.fate = calloc(old->n + 1, sizeof *p.fate);
-    p.by_id = calloc(old->n + 1, sizeof *p.by_id);
+    p.by_id = inputs_by_id(old);
     bool good = (p.fate && p.by_id) || no_memory("inputs");
-    for (size_t i = 0; good && i < old->n; i++) {
-        p.by_id[i] = i;
+    for (size_t i = 0; good && i < old->n; i++)
         p.fate[i].old = &old->entry[i];
-    }
-    sorting = &p;
-    if (good && old->n)
-        qsort(p.by_id, old->n, sizeof *p.by_id, compare_ids);
     good = good && sight_take(&sight, old, run->base, run->threads) && plan_entries(&p, &sight);
     update->any |= update->fresh || update->changed || update->grown || update->gone ||
                    update->renamed || update->touched;

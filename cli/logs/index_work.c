@@ -306,7 +306,7 @@ static bool put_segment(struct worker *w)
     pthread_mutex_lock(&c->lock);
     c->run->tally.segments++;
     pthread_mutex_unlock(&c->lock);
-    tag_start(&w->tag);
+    w->tag.len = 0;
     w->gathered = 0;
     return error == TAMIS_OK;
 }

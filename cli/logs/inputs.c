@@ -1,4 +1,5 @@
 /* The encoding of the inputs of a catalog: the note and the tags. See inputs.h. */
+#define _GNU_SOURCE /* qsort_r */
 #include "inputs.h"
 
 #include <fnmatch.h>
@@ -99,6 +100,29 @@ struct entry *inputs_add(struct inputs *in)
     const struct entry entry = {0};
     return array_add(&in->entry, &in->n, &in->room, &entry, sizeof entry) ? &in->entry[in->n - 1]
                                                                           : NULL;
+}
+
+static int compare_ids(const void *a, const void *b, void *entries)
+{
+    const struct entry *entry = entries;
+    uint64_t x = entry[*(const size_t *)a].id, y = entry[*(const size_t *)b].id;
+    return (x > y) - (x < y);
+}
+
+size_t *inputs_by_id(const struct inputs *in)
+{
+    size_t *by_id = malloc((in->n + 1) * sizeof *by_id);
+    for (size_t i = 0; by_id && i < in->n; i++)
+        by_id[i] = i;
+    if (by_id && in->n)
+        qsort_r(by_id, in->n, sizeof *by_id, compare_ids, in->entry);
+    return by_id;
+}
+
+size_t inputs_find(const struct inputs *in, const size_t *by_id, uint64_t id)
+{
+    size_t at = SEARCH(i, in->n, in->entry[by_id[i]].id < id);
+    return at < in->n && in->entry[by_id[at]].id == id ? by_id[at] : NOWHERE;
 }
 
 bool entry_keep(struct inputs *in, struct entry *e, const struct dialect *d)
@@ -263,11 +287,6 @@ static void part_fields(struct note *n, struct part *part)
     place_fields(n, &part->where);
 }
 
-void tag_start(struct bytes *out)
-{
-    out->len = 0;
-}
-
 bool tag_add(struct bytes *out, const struct part *part)
 {
     struct part copy = *part;
@@ -291,29 +310,28 @@ bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *
 
 /* ---- the note -------------------------------------------------------------------------------- */
 
-enum entry_flags {
-    RESUMABLE = 1,
-    DAMAGED = 2,
-    UNREAD = 4,
-    RACY = 8,
-    PASSED = 16,
-    UNKNOWN = 32,
-    HEADLESS = 64,
-    RETURNS = 128
-};
+/* Up to eight flags in a byte, the first one lowest. */
+static void field_flags(struct note *n, bool *const *flags, size_t count)
+{
+    uint8_t byte = 0;
+    for (size_t i = 0; i < count; i++)
+        byte |= (uint8_t)(*flags[i] << i);
+    field_fixed(n, &byte, 1);
+    for (size_t i = 0; i < count; i++)
+        *flags[i] = byte >> i & 1;
+}
 
 static void entry_fields(struct note *n, struct entry *e)
 {
-    uint8_t flags = (uint8_t)((e->resumable ? RESUMABLE : 0) | (e->damaged ? DAMAGED : 0) |
-                              (e->unread ? UNREAD : 0) | (e->file.racy ? RACY : 0) |
-                              (e->passed ? PASSED : 0) | (e->unknown ? UNKNOWN : 0) |
-                              (e->headless ? HEADLESS : 0) | (e->returns ? RETURNS : 0));
+    bool passed = e->passed != NULL;
+    bool *const flags[] = {&e->resumable, &e->damaged, &e->unread,   &e->file.racy,
+                           &passed,       &e->unknown, &e->headless, &e->returns};
     uint8_t format = (uint8_t)e->format;
     uint64_t root = e->root;
     field_number(n, &e->id);
     field_number(n, &root);
     field_string(n, &e->path);
-    field_fixed(n, &flags, 1);
+    field_flags(n, flags, COUNT(flags));
     field_fixed(n, &format, 1);
     field_fixed(n, &e->delimiter, 1);
     if (format == READ_JSON)
@@ -323,22 +341,15 @@ static void entry_fields(struct note *n, struct entry *e)
     field_number(n, &e->file.size);
     field_fixed(n, &e->file.mtime, sizeof e->file.mtime);
     field_fixed(n, &e->file.ctime, sizeof e->file.ctime);
-    if (flags & PASSED)
+    if (passed)
         field_string(n, &e->passed);
-    else if (!(flags & UNREAD))
+    else if (!e->unread)
         field_bytes(n, &e->sums, raw_sums_len(e->file.size));
     field_number(n, &e->text);
     counts_fields(n, &e->count);
     n->bad |= format >= READ_FORMATS;
     e->root = (uint32_t)root;
     e->format = format;
-    e->resumable = flags & RESUMABLE;
-    e->damaged = flags & DAMAGED;
-    e->unread = flags & UNREAD;
-    e->file.racy = flags & RACY;
-    e->unknown = flags & UNKNOWN;
-    e->headless = flags & HEADLESS;
-    e->returns = flags & RETURNS;
     if (e->resumable) {
         place_fields(n, &e->resume);
         counts_fields(n, &e->open);

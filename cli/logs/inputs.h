@@ -20,6 +20,8 @@
 #include "ui/growing.h"
 #include "read/reader.h"
 
+#define NOWHERE SIZE_MAX
+
 struct root {
     const char *path;
     bool folder;
@@ -105,6 +107,9 @@ bool inputs_rule(const struct inputs *inputs, enum rule_kind kind, const char *p
 size_t inputs_count(const struct inputs *inputs);
 /* A new entry, zeroed; NULL: no memory. Entries move when one is added. */
 struct entry *inputs_add(struct inputs *inputs);
+/* The entries sorted by their ids, from malloc; NULL: no memory. And the one with this id, or NOWHERE. */
+size_t *inputs_by_id(const struct inputs *inputs);
+size_t inputs_find(const struct inputs *inputs, const size_t *by_id, uint64_t id);
 
 uint64_t bytes_hash(const uint8_t *data, size_t len); /* for tables in memory */
 bool inputs_encode(const struct inputs *inputs, struct bytes *out);
@@ -117,8 +122,7 @@ struct part {
     struct counts count;
     struct input_segment where;
 };
-void tag_start(struct bytes *out);
-bool tag_add(struct bytes *out, const struct part *part);
+bool tag_add(struct bytes *tag, const struct part *part); /* appends it; false: no memory */
 /* The parts of a tag in turn: start with *at = 0; false at the end, *bad if it is damaged. */
 bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *bad);
 
@@ -165,8 +169,6 @@ enum look {
     LOOK_GONE,    /* it was given by name, or its folder is gone */
     LOOK_PASSED   /* not readable */
 };
-
-#define NOWHERE SIZE_MAX
 
 /* A present file. */
 struct seen {

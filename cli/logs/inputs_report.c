@@ -33,7 +33,7 @@ static void print_json(const struct report_line *l, const char *path)
         json_flag("damaged", l->entry->damaged);
     }
     json_count("bytes", l->bytes);
-    json_close('}');
+    json_close();
 }
 
 static void print_text(const struct report_line *l, const char *path)

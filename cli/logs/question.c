@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "question.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -340,24 +339,15 @@ bool question_period_field(struct question *q, const struct field *field)
 /* 10.1.0.0/16, 2001:db8::/32; false: not a network. */
 static bool network_of(const char *text, size_t len, struct network *out)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    char host[64];
     const char *slash = memchr(text, '/', len);
     size_t digits = slash ? (size_t)(text + len - slash) - 1 : 0, n = slash ? len - digits - 1 : 0;
-    if (digits < 1 || digits > 3 || strspn(slash + 1, "0123456789") < digits || n >= sizeof host)
+    if (digits < 1 || digits > 3 || strspn(slash + 1, "0123456789") < digits)
         return false;
-    memcpy(host, text, n);
-    host[n] = 0;
-    out->bits = (unsigned)atoi(slash + 1);
+    unsigned version = address_of(text, n, out->address);
+    out->bits = (unsigned)atoi(slash + 1) + (version == 4 ? 96 : 0);
     out->given = text;
-    if (inet_pton(AF_INET, host, out->address + 12) == 1) {
-        memcpy(out->address, mapped, sizeof mapped);
-        out->bits += 96;
-    } else if (inet_pton(AF_INET6, host, out->address) != 1) {
-        return false;
-    }
     network_mask(out->address, out->bits);
-    return out->bits <= 128;
+    return version && out->bits <= 128;
 }
 
 static bool add_network(struct clause *c, const struct network *network, char why[QUESTION_WHY])

@@ -39,7 +39,7 @@ struct field {
 
 struct fields {
     struct field *field;
-    size_t n;
+    size_t n, room;
     bool open; /* inputs define their own fields: there may be more */
 };
 

@@ -137,25 +137,29 @@ static bool in_ranges(struct check *k, const struct clause *c, tamis_type type,
     return false;
 }
 
+unsigned address_of(const void *text, size_t len, uint8_t out[16])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    char copy[64];
+    if (len >= sizeof copy)
+        return 0;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    memcpy(out, mapped, sizeof mapped);
+    return inet_pton(AF_INET, copy, out + 12) == 1 ? 4
+           : inet_pton(AF_INET6, copy, out) == 1   ? 6
+                                                   : 0;
+}
+
 /* The network that an address in normal form belongs to: one search per prefix length. */
 static const struct network *in_networks(const struct clause *c, const struct span *normal)
 {
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    char text[64];
-    struct network here = {{[10] = 0xff, [11] = 0xff}, 0, NULL};
+    struct network here = {0};
     uint8_t address[16];
-    if (normal->len >= sizeof text)
-        return NULL;
-    memcpy(text, normal->data, normal->len);
-    text[normal->len] = 0;
-    if (inet_pton(AF_INET, text, here.address + 12) != 1 &&
-        inet_pton(AF_INET6, text, here.address) != 1)
-        return NULL;
-    memcpy(address, here.address, sizeof address);
-    bool four = memcmp(address, mapped, sizeof mapped) == 0; /* not in an IPv6 network */
-    for (size_t i = 0; i < c->n_networks;) {
+    unsigned version = address_of(normal->data, normal->len, address);
+    for (size_t i = 0; version && i < c->n_networks;) {
         here.bits = c->network[i].bits;
-        if (four && here.bits < 96) {
+        if (version == 4 && here.bits < 96) { /* not in an IPv6 network */
             i++;
             continue;
         }

@@ -22,6 +22,9 @@ bool moment_of(struct time_context *time, const char *text, size_t len, struct s
 /* Sorts values and networks, so that they can be searched. */
 void clause_sort(struct clause *clause);
 
+/* An address as 16 bytes, IPv4 as ::ffff:10.1.2.3: returns its version, 4 or 6; 0: it is none. */
+unsigned address_of(const void *text, size_t len, uint8_t out[16]);
+
 /* Clears the bits of an address after the network. */
 ALWAYS_INLINE void network_mask(uint8_t address[16], unsigned bits)
 {

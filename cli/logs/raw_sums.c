@@ -3,6 +3,7 @@
 #define XXH_INLINE_ALL
 #include "raw_sums.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -88,12 +89,6 @@ uint64_t raw_sums_len(uint64_t size)
     return (size / RAW_CHUNK + (size % RAW_CHUNK != 0)) * SUM_LEN;
 }
 
-static void put_sum(uint8_t *to, uint64_t sum)
-{
-    for (size_t i = 0; i < SUM_LEN; i++)
-        to[i] = (uint8_t)(sum >> 8 * i);
-}
-
 bool raw_sums_start(struct raw_sums *s, const uint8_t *known, uint64_t known_size, uint64_t from)
 {
     uint64_t chunks = (from < known_size ? from : known_size) / RAW_CHUNK;
@@ -125,7 +120,8 @@ static void settle(struct raw_sums *s)
     s->failed |= !array_room(NULL, &s->sum, at + SUM_LEN - 1, &s->room, 1);
     if (s->failed)
         return;
-    put_sum(s->sum + at, XXH3_64bits_digest(s->state));
+    uint64_t sum = htole64(XXH3_64bits_digest(s->state));
+    memcpy(s->sum + at, &sum, SUM_LEN);
     if (s->at <= s->known_size && memcmp(s->sum + at, s->known + at, SUM_LEN) != 0)
         s->failed = true;
     if (s->at % RAW_CHUNK == 0)

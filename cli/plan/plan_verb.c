@@ -5,6 +5,7 @@
 
 #include "ui/args.h"
 #include "plot.h"
+#include "ui/report.h"
 
 #define O(name) (UINT32_C(1) << PLAN_##name)
 
@@ -46,11 +47,10 @@ static const char *option_text(unsigned i, char room[32])
     return room;
 }
 
-bool plan_hashes_fit(const struct plan *plan)
+void plan_begin(const struct plan *plan)
 {
-    if (plan->hashes >= 1 && plan->hashes <= 64)
-        return true;
-    return refuse("wrong value '%llu': --hashes: give 1 to 64", (unsigned long long)plan->hashes);
+    report_open(plan->json);
+    report_text("form", "form", plan->form);
 }
 
 /* The form whose options differ least from those given. */
@@ -71,7 +71,7 @@ static const struct form *nearest(const char *name, uint32_t given, int *distanc
     return best;
 }
 
-static int run_form(const struct plan *plan, const char *name)
+static int run_form(struct plan *plan, const char *name)
 {
     uint32_t given = 0;
     int distance = 0;
@@ -83,6 +83,10 @@ static int run_form(const struct plan *plan, const char *name)
         return complain(
             "unknown form: %s: give smooth, fixed, dynamic, scalable, flexible, index or replica",
             name);
+    plan->form = form->name;
+    if (distance == 0 && plan->given[PLAN_hashes] && (plan->hashes < 1 || plan->hashes > 64))
+        return complain("wrong value '%llu': --hashes: give 1 to 64",
+                        (unsigned long long)plan->hashes);
     if (distance == 0)
         return form->run(plan);
     uint32_t missing = form->needs & ~given, extra = given & ~(form->needs | form->may);

@@ -40,10 +40,10 @@ struct plan {
     const char *sizes, *lambda, *weights;
     bool given[PLAN_OPTION_COUNT];
     bool json;
-    const char *plot;
+    const char *form, *plot;
 };
 
-/* The forms. Each returns the exit status. */
+/* The forms; --hashes, if it applies, is from 1 to 64. Each returns the exit status. */
 int plan_fixed_size(const struct plan *plan);
 int plan_fixed_rate(const struct plan *plan);
 int plan_fixed_capacity(const struct plan *plan);
@@ -57,7 +57,7 @@ int plan_flexible_rate(const struct plan *plan);
 int plan_index(const struct plan *plan);
 int plan_replica(const struct plan *plan);
 
-/* True for 1..64, otherwise complains. */
-bool plan_hashes_fit(const struct plan *plan);
+/* Opens the report of a form. */
+void plan_begin(const struct plan *plan);
 
 #endif

@@ -14,19 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CURVES 16
-
-struct plot {
-    const char *path;
-    char *aside;
-    char *head_text, *data_text;
-    size_t head_len, data_len;
-    FILE *head, *data; /* commands; points */
-    const char *name[CURVES];
-    bool second[CURVES];
-    int n;
-};
-
 /* Writes a text as gnuplot quotes it. */
 static void quote(FILE *to, const char *text)
 {
@@ -46,18 +33,6 @@ static void order(FILE *to, const char *what, const char *text)
     fputc('\n', to);
 }
 
-static void plot_free(struct plot *p)
-{
-    if (p->head)
-        fclose(p->head);
-    if (p->data)
-        fclose(p->data);
-    free(p->head_text);
-    free(p->data_text);
-    free(p->aside);
-    free(p);
-}
-
 bool plot_may(const char *path)
 {
     struct stat st;
@@ -66,61 +41,6 @@ bool plot_may(const char *path)
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return refuse("not a regular file: %s: give the name of a file", path);
     return true;
-}
-
-struct plot *plot_new(const char *path, const char *title, const char *x, const char *y,
-                      unsigned flags)
-{
-    struct plot *p = path ? calloc(1, sizeof *p) : NULL;
-    if (!p)
-        return NULL;
-    p->path = path;
-    p->head = open_memstream(&p->head_text, &p->head_len);
-    p->data = open_memstream(&p->data_text, &p->data_len);
-    if (!p->head || !p->data || asprintf(&p->aside, "%s.%ld.tmp", path, (long)getpid()) < 0) {
-        plot_free(p);
-        return NULL;
-    }
-    fputs("set terminal svg size 800,500 dynamic background 'white' noenhanced\n"
-          "set key outside top left horizontal\nset grid\nset datafile missing '?'\n",
-          p->head);
-    order(p->head, "output", p->aside);
-    order(p->head, "title", title);
-    order(p->head, "xlabel", x);
-    order(p->head, "ylabel", y);
-    if (flags & PLOT_LOG_Y)
-        fputs("set logscale y\nset format y '%.0e'\n", p->head);
-    if (flags & PLOT_LOG_X)
-        fputs("set logscale x\n", p->head);
-    return p;
-}
-
-void plot_second_axis(struct plot *p, const char *label)
-{
-    if (!p)
-        return;
-    fputs("set ytics nomirror\nset y2tics\n", p->head);
-    order(p->head, "y2label", label);
-}
-
-void plot_curve(struct plot *p, const char *name, bool second)
-{
-    if (!p || p->n == CURVES)
-        return;
-    p->name[p->n] = name;
-    p->second[p->n++] = second;
-    fprintf(p->data, "%s$curve%d << end_of_curve\n", p->n > 1 ? "end_of_curve\n" : "", p->n - 1);
-}
-
-void plot_point(struct plot *p, double x, double y)
-{
-    if (p && y - y == 0)
-        fprintf(p->data, "%.9g %.9g\n", x, y);
-}
-
-double plot_place(int i, double to)
-{
-    return to * i / PLOT_POINTS;
 }
 
 /* Runs gnuplot on the text; returns its exit status, 127 if it is not installed, -1 if it could
@@ -149,24 +69,42 @@ static int run_gnuplot(const char *text, size_t len)
 }
 
 /* Commands, points, and the command to draw them. */
-static char *script(struct plot *p, size_t *len)
+static void write_script(FILE *to, const struct plot *p, const char *aside)
 {
-    char *text = NULL;
-    FILE *all = open_memstream(&text, len);
-    if (!all)
-        return NULL;
-    fflush(p->head);
-    fflush(p->data);
-    fwrite(p->head_text, 1, p->head_len, all);
-    fwrite(p->data_text, 1, p->data_len, all);
-    fputs("end_of_curve\nplot ", all);
-    for (int i = 0; i < p->n; i++) {
-        fprintf(all, "%s$curve%d %s title ", i ? ", " : "", i,
-                p->second[i] ? "axes x1y2 with lines lw 2 dt 2" : "with lines lw 2");
-        quote(all, p->name[i]);
+    fputs("set terminal svg size 800,500 dynamic background 'white' noenhanced\n"
+          "set key outside top left horizontal\nset grid\nset datafile missing '?'\n",
+          to);
+    order(to, "output", aside);
+    order(to, "title", p->title);
+    order(to, "xlabel", p->x);
+    order(to, "ylabel", p->y);
+    if (p->log_y)
+        fputs("set logscale y\nset format y '%.0e'\n", to);
+    if (p->y2) {
+        fputs("set ytics nomirror\nset y2tics\n", to);
+        order(to, "y2label", p->y2);
     }
-    fputc('\n', all);
-    return fclose(all) == 0 ? text : NULL;
+}
+
+static void write_curves(FILE *to, const struct plot *p, double end,
+                         void (*at)(const void *context, double x, double *y), const void *context)
+{
+    fputs("$points << end_of_points\n", to);
+    for (int i = 1; i <= PLOT_POINTS; i++) {
+        double x = end * i / PLOT_POINTS, y[PLOT_CURVES];
+        at(context, x, y);
+        fprintf(to, "%.9g", x);
+        for (size_t j = 0; p->name[j]; j++)
+            fprintf(to, y[j] - y[j] == 0 ? " %.9g" : " ?", y[j]);
+        fputc('\n', to);
+    }
+    fputs("end_of_points\n", to);
+    for (size_t j = 0; p->name[j]; j++) {
+        fprintf(to, "%s $points using 1:%zu %s title ", j ? "," : "plot", j + 2,
+                p->right >> j & 1 ? "axes x1y2 with lines lw 2 dt 2" : "with lines lw 2");
+        quote(to, p->name[j]);
+    }
+    fputc('\n', to);
 }
 
 /* gnuplot does not report a full disk: the end of the file tells whether everything was written. */
@@ -181,35 +119,46 @@ static bool whole(const char *path)
     return strstr(end, "</svg>");
 }
 
-int plot_draw(struct plot *p)
+/* Draws to the file aside, which then replaces the other. */
+static int draw(const char *path, const char *aside, const char *text, size_t len)
 {
-    if (!p)
-        return FOUND;
-    size_t len;
-    char *text = script(p, &len);
-    int status = FOUND;
-    FILE *probe = fopen(p->aside, "we"); /* gnuplot would not say why it cannot write there */
-    if (!text) {
-        status = complain("out of memory: --plot: leave it out");
-    } else if (!probe) {
-        status = complain("%s: %s: give the name of a writable file", strerror(errno), p->path);
-    } else {
-        int outcome = run_gnuplot(text, len);
-        if (outcome == 127)
-            status = complain("gnuplot is not installed: --plot: install it (gnuplot-nox), or use "
-                              "--json");
-        else if (outcome != 0)
-            status = complain("gnuplot failed: %s: try it by hand, or use --json", p->path);
-        else if (!whole(p->aside))
-            status = complain("the plot is incomplete: %s: make room and run again", p->path);
-        else if (rename(p->aside, p->path) != 0)
-            status = complain("%s: %s: give the name of a file", strerror(errno), p->path);
-    }
-    if (probe)
-        fclose(probe);
+    FILE *probe = fopen(aside, "we"); /* gnuplot would not say why it cannot write there */
+    if (!probe)
+        return complain("%s: %s: give the name of a writable file", strerror(errno), path);
+    int outcome = run_gnuplot(text, len), status = FOUND;
+    if (outcome == 127)
+        status = complain("gnuplot is not installed: --plot: install it (gnuplot-nox), or use "
+                          "--json");
+    else if (outcome != 0)
+        status = complain("gnuplot failed: %s: try it by hand, or use --json", path);
+    else if (!whole(aside))
+        status = complain("the plot is incomplete: %s: make room and run again", path);
+    else if (rename(aside, path) != 0)
+        status = complain("%s: %s: give the name of a file", strerror(errno), path);
+    fclose(probe);
     if (status != FOUND)
-        unlink(p->aside);
+        unlink(aside);
+    return status;
+}
+
+int plot_draw(const char *path, const struct plot *plot, double to,
+              void (*at)(const void *context, double x, double *y), const void *context)
+{
+    char *aside = NULL, *text = NULL;
+    size_t len;
+    if (!path)
+        return FOUND;
+    FILE *script = asprintf(&aside, "%s.%ld.tmp", path, (long)getpid()) < 0
+                       ? NULL
+                       : open_memstream(&text, &len);
+    if (script) {
+        write_script(script, plot, aside);
+        write_curves(script, plot, to, at, context);
+    }
+    bool good = script && fclose(script) == 0;
+    int status =
+        good ? draw(path, aside, text, len) : complain("out of memory: --plot: leave it out");
     free(text);
-    plot_free(p);
+    free(aside);
     return status;
 }

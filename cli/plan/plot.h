@@ -4,25 +4,23 @@
 
 #include "ui/cli.h"
 
-#define PLOT_POINTS 400 /* of a smooth curve */
+#define PLOT_POINTS 400 /* of a curve */
+#define PLOT_CURVES 6   /* most of one plot */
 
-enum plot_flags { PLOT_LOG_Y = 1, PLOT_LOG_X = 2 };
+struct plot {
+    const char *title, *x, *y;
+    const char *name[PLOT_CURVES + 1]; /* of the curves; the last one is NULL */
+    const char *y2;                    /* label of a right axis; NULL: there is none */
+    unsigned right;                    /* bit i: curve i is on that axis */
+    bool log_y;
+};
 
 /* May a plot be written there? Not to a device, pipe or folder, which the file would replace.
    Complains. */
 bool plot_may(const char *path);
-
-/* All functions accept a NULL plot and then do nothing. NULL path: no plot. */
-struct plot;
-struct plot *plot_new(const char *path, const char *title, const char *x, const char *y,
-                      unsigned flags);
-void plot_second_axis(struct plot *plot, const char *label);
-/* A curve; `second`: on the right axis. */
-void plot_curve(struct plot *plot, const char *name, bool second);
-void plot_point(struct plot *plot, double x, double y);
-/* The i-th of PLOT_POINTS+1 positions from 0 to `to`. */
-double plot_place(int i, double to);
-/* Draws and frees; returns the exit status. */
-int plot_draw(struct plot *plot);
+/* Draws the curves, whose values at x `at` computes, up to `to`; values that are not finite are left out. Without a
+   path it does nothing. Returns the exit status. */
+int plot_draw(const char *path, const struct plot *plot, double to,
+              void (*at)(const void *context, double x, double *y), const void *context);
 
 #endif

@@ -14,25 +14,17 @@
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-static int plot_rates(const struct plan *p)
+static const struct plot rates_plot = {
+    "Dynamic filter and one filter of equal vectors", "items", "rate",
+    .name = {"dynamic, eq. 3", "one vector of m bits", "one filter of all bits, eq. 14"}};
+
+static void rates_at(const void *context, double n, double *y)
 {
-    double m = (double)p->bits, k = (double)p->hashes, to = 2 * (double)p->items;
-    struct plot *plot =
-        plot_new(p->plot, "Dynamic filter and one filter of equal vectors", "items", "rate", 0);
-    plot_curve(plot, "dynamic, eq. 3", false);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++) {
-        uint64_t n = (uint64_t)plot_place(i, to);
-        plot_point(plot, (double)n, tamis_plan_dynamic_rate(m, k, p->capacity, n));
-    }
-    plot_curve(plot, "one vector of m bits", false);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++)
-        plot_point(plot, plot_place(i, to), tamis_plan_rate_exp(m, k, plot_place(i, to)));
-    plot_curve(plot, "one filter of all bits, eq. 14", false);
-    for (int i = 1; plot && i <= PLOT_POINTS; i++) {
-        uint64_t n = (uint64_t)plot_place(i, to);
-        plot_point(plot, (double)n, tamis_plan_dynamic_one_rate(m, k, p->capacity, n));
-    }
-    return plot_draw(plot);
+    const struct plan *p = context;
+    double m = (double)p->bits, k = (double)p->hashes;
+    y[0] = tamis_plan_dynamic_rate(m, k, p->capacity, (uint64_t)n);
+    y[1] = tamis_plan_rate_exp(m, k, n);
+    y[2] = tamis_plan_dynamic_one_rate(m, k, p->capacity, (uint64_t)n);
 }
 
 static void report_union(const struct plan *p, double m, double k)
@@ -46,20 +38,17 @@ static void report_union(const struct plan *p, double m, double k)
                 tamis_plan_rate_exp(m, k, (double)na + (double)nb));
     report_rate("gain_6", "OR of two single vectors minus two rows (6)",
                 tamis_plan_dynamic_union_gain(m, k, (double)na, (double)nb));
-    report_group_end();
+    report_end();
 }
 
 int plan_dynamic_rates(const struct plan *p)
 {
     double m = (double)p->bits, k = (double)p->hashes;
     uint64_t c = p->capacity, n = p->items, s = tamis_plan_dynamic_rows(c, n);
-    if (!plan_hashes_fit(p))
-        return TROUBLE;
     if (p->bits == 0 || c == 0 || n == 0)
         return complain("wrong value '0': --bits, --capacity, --items: give 1 or more");
     double f = tamis_plan_rate_exp(m, k, (double)c);
-    report_open(p->json);
-    report_text("form", "form", "dynamic");
+    plan_begin(p);
     report_count("bits", "bits m of a row", p->bits);
     report_count("hashes", "hashes k", p->hashes);
     report_count("capacity", "capacity c of a row", c);
@@ -90,8 +79,8 @@ int plan_dynamic_rates(const struct plan *p)
                 tamis_plan_dynamic_insert_ratio(f, (double)s));
     if (p->given[PLAN_union_items])
         report_union(p, m, k);
-    report_close();
-    return plot_rates(p);
+    report_end();
+    return plot_draw(p->plot, &rates_plot, 2 * (double)n, rates_at, p);
 }
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -160,19 +149,22 @@ static bool fill_sizes(const char *text, double *chance, uint64_t N)
     return e == 0;
 }
 
-static int plot_sizes(const struct plan *p, const double *cum, const tamis_plan_rows *best)
+struct sized {
+    const struct plan *plan;
+    const double *cum;
+    double one; /* bits of one filter for all */
+};
+
+static const struct plot sizes_plot = {"Expected bits by the number of vectors", "vectors s",
+                                       "expected bits",
+                                       .name = {"dynamic filter", "one filter for N"}};
+
+static void sizes_at(const void *context, double s, double *y)
 {
-    uint64_t to = 4 * best->s > 20 ? 4 * best->s : 20;
-    to = to < p->max_items ? to : p->max_items;
-    struct plot *plot = plot_new(p->plot, "Expected bits by the number of vectors", "vectors s",
-                                 "expected bits", 0);
-    plot_curve(plot, "dynamic filter", false);
-    for (uint64_t s = 1; plot && s <= to; s++)
-        plot_point(plot, (double)s, tamis_plan_dynamic_at(cum, p->max_items, p->fpp, s).bits);
-    plot_curve(plot, "one filter for N", false);
-    plot_point(plot, 1, best->one);
-    plot_point(plot, (double)to, best->one);
-    return plot_draw(plot);
+    const struct sized *v = context;
+    uint64_t vectors = s < 1 ? 1 : (uint64_t)s;
+    y[0] = tamis_plan_dynamic_at(v->cum, v->plan->max_items, v->plan->fpp, vectors).bits;
+    y[1] = v->one;
 }
 
 int plan_dynamic_sizes(const struct plan *p)
@@ -188,8 +180,7 @@ int plan_dynamic_sizes(const struct plan *p)
         return TROUBLE;
     }
     tamis_plan_rows best = tamis_plan_dynamic_best(cum, N, p->fpp);
-    report_open(p->json);
-    report_text("form", "form", "dynamic");
+    plan_begin(p);
     report_count("max_items", "largest set N", N);
     report_rate("fpp", "rate for N items", p->fpp);
     report_text("sizes", "sizes", p->sizes);
@@ -203,45 +194,38 @@ int plan_dynamic_sizes(const struct plan *p)
     report_real("bits_expected", "bits, expected", best.bits);
     report_real("bits_one", "bits of one filter for N", best.one);
     report_real("ratio", "ratio", best.ratio);
-    report_close();
-    int status = plot_sizes(p, cum, &best);
+    report_end();
+    uint64_t to = 4 * best.s > 20 ? 4 * best.s : 20;
+    const struct sized sized = {p, cum, best.one};
+    int status = plot_draw(p->plot, &sizes_plot, (double)(to < N ? to : N), sizes_at, &sized);
     free(cum);
     return status;
 }
 
 /* ---- thresholds ------------------------------------------------------------------------------ */
 
-static int plot_thresholds(const struct plan *p, double to)
+static const struct plot thresholds_plot = {"How far the rate goes", "items", "rate",
+                                            .name = {"one filter", "dynamic filter", "tolerated"}};
+
+static void thresholds_at(const void *context, double n, double *y)
 {
+    const struct plan *p = context;
     double k = (double)p->hashes; /* and the bits that give the items this rate: */
     double m = (double)p->items / tamis_plan_capacity_real(1, k, p->fpp);
-    struct plot *plot = plot_new(p->plot, "How far the rate goes", "items", "rate", 0);
-    plot_curve(plot, "one filter", false);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++)
-        plot_point(plot, plot_place(i, to), tamis_plan_rate_exp(m, k, plot_place(i, to)));
-    plot_curve(plot, "dynamic filter", false);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++) {
-        uint64_t n = (uint64_t)plot_place(i, to);
-        plot_point(plot, (double)n, tamis_plan_dynamic_rate(m, k, p->items, n));
-    }
-    plot_curve(plot, "tolerated", false);
-    plot_point(plot, 0, p->tolerate);
-    plot_point(plot, to, p->tolerate);
-    return plot_draw(plot);
+    y[0] = tamis_plan_rate_exp(m, k, n);
+    y[1] = tamis_plan_dynamic_rate(m, k, p->items, (uint64_t)n);
+    y[2] = p->tolerate;
 }
 
 int plan_dynamic_thresholds(const struct plan *p)
 {
-    if (!plan_hashes_fit(p))
-        return TROUBLE;
     if (p->items == 0)
         return complain("wrong value '0': --items: give 1 or more");
     if (p->tolerate <= p->fpp)
         return complain("not above --fpp: --tolerate: give a higher rate");
     tamis_plan_limits v =
         tamis_plan_dynamic_limits((double)p->hashes, (double)p->items, p->fpp, p->tolerate);
-    report_open(p->json);
-    report_text("form", "form", "dynamic");
+    plan_begin(p);
     report_count("hashes", "hashes k", p->hashes);
     report_count("items", "items n0 that a vector is made for", p->items);
     report_rate("fpp", "rate then, beta", p->fpp);
@@ -252,6 +236,7 @@ int plan_dynamic_thresholds(const struct plan *p)
     report_real("partial", "items of the row that follows, real", v.partial);
     report_real("dynamic_real", "items a dynamic filter takes, real", v.dynamic);
     report_count("dynamic_whole", "items a dynamic filter takes, whole", v.dynamic_whole);
-    report_close();
-    return plot_thresholds(p, 1.25 * (v.dynamic > v.one ? v.dynamic : v.one));
+    report_end();
+    return plot_draw(p->plot, &thresholds_plot, 1.25 * (v.dynamic > v.one ? v.dynamic : v.one),
+                     thresholds_at, p);
 }

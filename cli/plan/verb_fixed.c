@@ -15,7 +15,17 @@ static void report_layout(const char *key, const char *title, const tamis_plan_s
     report_count("hashes", "hashes", size->k);
     report_rate("rate", "rate", size->rate);
     report_real("bits_per_item", "bits per item", (double)size->bits / (double)items);
-    report_group_end();
+    report_end();
+}
+
+static const struct plot sizes_plot = {"False positive rate of one vector", "items", "rate",
+                                       .name = {"spread", "blocked"}};
+
+static void sizes_at(const void *context, double n, double *y)
+{
+    const tamis_plan_size *sizes = context;
+    y[0] = tamis_plan_rate(TAMIS_SPREAD, sizes[0].units, sizes[0].k, n);
+    y[1] = tamis_plan_rate(TAMIS_BLOCKED, sizes[1].units, sizes[1].k, n);
 }
 
 int plan_fixed_size(const struct plan *p)
@@ -27,8 +37,7 @@ int plan_fixed_size(const struct plan *p)
     tamis_plan_size whole = tamis_plan_bits_whole(p->items, p->fpp);
     if (spread.bits == 0 || blocked.bits == 0)
         return complain("more than 2^40 bits: --items, --fpp: give fewer items or a higher rate");
-    report_open(p->json);
-    report_text("form", "form", "fixed");
+    plan_begin(p);
     report_count("items", "items n", p->items);
     report_rate("fpp", "rate p", p->fpp);
     report_layout("spread", "spread layout", &spread, p->items);
@@ -39,46 +48,34 @@ int plan_fixed_size(const struct plan *p)
     report_count("bits_whole", "bits, fewest with a whole k", whole.bits);
     report_count("hashes_whole", "hashes", whole.k);
     report_rate("rate_whole", "rate", whole.rate);
-    report_group_end();
-    report_close();
-    struct plot *plot = plot_new(p->plot, "False positive rate of one vector", "items", "rate", 0);
-    const tamis_plan_size *sizes[] = {&spread, &blocked};
-    for (int layout = TAMIS_SPREAD; layout <= TAMIS_BLOCKED; layout++) {
-        const tamis_plan_size *s = sizes[layout - TAMIS_SPREAD];
-        plot_curve(plot, layout == TAMIS_SPREAD ? "spread" : "blocked", false);
-        for (int i = 0; plot && i <= PLOT_POINTS; i++) {
-            double n = plot_place(i, 2 * (double)p->items);
-            plot_point(plot, n, tamis_plan_rate(layout, s->units, s->k, n));
-        }
-    }
-    return plot_draw(plot);
+    report_end();
+    report_end();
+    const tamis_plan_size sizes[] = {spread, blocked};
+    return plot_draw(p->plot, &sizes_plot, 2 * (double)p->items, sizes_at, sizes);
+}
+
+static void vector_at(const void *context, double n, double *y)
+{
+    const struct plan *p = context;
+    y[0] = tamis_plan_rate_exp((double)p->bits, (double)p->hashes, n);
+    y[1] = tamis_plan_rate_spread(p->bits, (unsigned)p->hashes, n);
 }
 
 /* Rate against items for a given vector, up to twice n. */
 static int plot_vector(const struct plan *p, double n)
 {
-    double m = (double)p->bits, k = (double)p->hashes;
-    struct plot *plot = plot_new(p->plot, "False positive rate of one vector", "items", "rate", 0);
-    plot_curve(plot, "exp form", false);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++)
-        plot_point(plot, plot_place(i, 2 * n), tamis_plan_rate_exp(m, k, plot_place(i, 2 * n)));
-    plot_curve(plot, "exact", false);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++)
-        plot_point(plot, plot_place(i, 2 * n),
-                   tamis_plan_rate_spread(p->bits, (unsigned)p->hashes, plot_place(i, 2 * n)));
-    return plot_draw(plot);
+    static const struct plot plot = {"False positive rate of one vector", "items", "rate",
+                                     .name = {"exp form", "exact"}};
+    return plot_draw(p->plot, &plot, 2 * n, vector_at, p);
 }
 
 int plan_fixed_rate(const struct plan *p)
 {
     double m = (double)p->bits, k = (double)p->hashes, n = (double)p->items;
-    if (!plan_hashes_fit(p))
-        return TROUBLE;
     if (p->bits == 0 || p->bits > UINT64_C(1) << 62)
         return complain("wrong value: --bits: give 1 to 2^62");
     uint64_t blocks = (p->bits + BLOCK - 1) / BLOCK;
-    report_open(p->json);
-    report_text("form", "form", "fixed");
+    plan_begin(p);
     report_count("bits", "bits m", p->bits);
     report_count("hashes", "hashes k", p->hashes);
     report_count("items", "items n", p->items);
@@ -90,20 +87,17 @@ int plan_fixed_rate(const struct plan *p)
     report_rate("rate_blocked", "rate, blocked layout (whole blocks of 512)",
                 tamis_plan_rate_blocked(blocks, (unsigned)p->hashes, n));
     report_real("bits_per_item", "bits per item", m / n);
-    report_close();
+    report_end();
     return plot_vector(p, n);
 }
 
 int plan_fixed_capacity(const struct plan *p)
 {
     double m = (double)p->bits, k = (double)p->hashes;
-    if (!plan_hashes_fit(p))
-        return TROUBLE;
     if (p->bits == 0 || p->bits > UINT64_C(1) << 62)
         return complain("wrong value: --bits: give 1 to 2^62");
     double real = tamis_plan_capacity_real(m, k, p->fpp);
-    report_open(p->json);
-    report_text("form", "form", "fixed");
+    plan_begin(p);
     report_count("bits", "bits m", p->bits);
     report_count("hashes", "hashes k", p->hashes);
     report_rate("fpp", "rate p", p->fpp);
@@ -115,6 +109,6 @@ int plan_fixed_capacity(const struct plan *p)
                  tamis_plan_capacity(TAMIS_SPREAD, p->bits, (unsigned)p->hashes, p->fpp));
     report_count("capacity_blocked", "capacity, blocked layout (whole blocks of 512)",
                  tamis_plan_capacity(TAMIS_BLOCKED, p->bits / BLOCK, (unsigned)p->hashes, p->fpp));
-    report_close();
+    report_end();
     return plot_vector(p, real);
 }

@@ -9,32 +9,33 @@
 
 /* ---- smooth ---------------------------------------------------------------------------------- */
 
+static const struct plot smooth_plot = {
+    "Smooth filters: rate and bits", "items",   "rate", .name = {"rate", "bits per item"},
+    .y2 = "bits per item",           .right = 2};
+
+static void smooth_at(const void *context, double n, double *y)
+{
+    const struct plan *p = context;
+    tamis_plan_lines plan = tamis_plan_smooth(n < 1 ? 1 : (uint64_t)n, p->fpp);
+    y[0] = plan.rate;
+    y[1] = plan.bits;
+}
+
 int plan_smooth(const struct plan *p)
 {
     tamis_plan_lines plan = tamis_plan_smooth(p->items, p->fpp);
     if (plan.width == 0)
         return complain(
             "out of range: --items, --fpp: give 1 to 2^40 items and a rate of 0.0001 or more");
-    report_open(p->json);
-    report_text("form", "form", "smooth");
+    plan_begin(p);
     report_count("items", "items n", p->items);
     report_rate("fpp", "rate p", p->fpp);
     report_count("parts", "parts", plan.parts);
     report_count("width", "bits of a slot", plan.width);
     report_real("bits_per_item", "bits per item, on average over its growth", plan.bits);
     report_rate("rate", "rate, grown from nothing", plan.rate);
-    report_close();
-    struct plot *plot = plot_new(p->plot, "Smooth filters: rate and bits", "items", "rate", 0);
-    plot_second_axis(plot, "bits per item");
-    for (int curve = 0; curve < 2; curve++) {
-        plot_curve(plot, curve ? "bits per item" : "rate", curve);
-        for (int i = 1; plot && i <= PLOT_POINTS; i++) {
-            double n = plot_place(i, (double)p->items);
-            plan = tamis_plan_smooth(n < 1 ? 1 : (uint64_t)n, p->fpp);
-            plot_point(plot, n, curve ? plan.bits : plan.rate);
-        }
-    }
-    return plot_draw(plot);
+    report_end();
+    return plot_draw(p->plot, &smooth_plot, (double)p->items, smooth_at, p);
 }
 
 /* ---- scalable -------------------------------------------------------------------------------- */
@@ -52,7 +53,7 @@ static void report_layers(const tamis_plan_layer *layers, size_t n)
                               (double)l->k,        l->share,        l->rate};
         report_row(row);
     }
-    report_table_end();
+    report_end();
 }
 
 static void report_stack(const char *key, const char *title, const tamis_plan_stack *v,
@@ -64,37 +65,38 @@ static void report_stack(const char *key, const char *title, const tamis_plan_st
     report_rate("rate", "rate", v->rate);
     report_real("bits_per_item", "bits per item", v->per_item);
     report_layers(layers, v->layers);
-    report_group_end();
+    report_end();
 }
 
+static const struct plot stacks_plot = {
+    "Scalable filters: rate and bits",
+    "items",
+    "rate",
+    .name = {"rate, the report's", "rate, ours", "bits, the report's", "bits, ours"},
+    .y2 = "bits",
+    .right = 12};
+
 /* Rate and bits of both stacks as they grow. */
-static int plot_stacks(const struct plan *p, uint64_t first)
+static void stacks_at(const void *context, double items, double *y)
 {
     static tamis_plan_layer layers[LAYERS];
-    struct plot *plot = plot_new(p->plot, "Scalable filters: rate and bits", "items", "rate", 0);
-    plot_second_axis(plot, "bits");
-    for (int curve = 0; curve < 4; curve++) {
-        static const char *const names[] = {"rate, the report's", "rate, ours",
-                                            "bits, the report's", "bits, ours"};
-        plot_curve(plot, names[curve], curve >= 2);
-        for (int i = 1; plot && i <= PLOT_POINTS; i++) {
-            uint64_t n = (uint64_t)plot_place(i, (double)p->items);
-            tamis_plan_stack v =
-                curve % 2 ? tamis_plan_grow(TAMIS_SPREAD, first, 2, p->fpp, n, layers, LAYERS)
-                          : tamis_plan_report((double)p->bits, (unsigned)p->hashes, p->fpp, n, 1,
-                                              layers, LAYERS);
-            plot_point(plot, (double)n, curve < 2 ? v.rate : v.bits);
-        }
-    }
-    return plot_draw(plot);
+    const struct plan *p = context;
+    double m = (double)p->bits;
+    uint64_t n = (uint64_t)items;
+    uint64_t first = tamis_plan_capacity_whole(m, (double)p->hashes, p->fpp);
+    tamis_plan_stack theirs =
+        tamis_plan_report(m, (unsigned)p->hashes, p->fpp, n, 1, layers, LAYERS);
+    tamis_plan_stack ours = tamis_plan_grow(TAMIS_SPREAD, first, 2, p->fpp, n, layers, LAYERS);
+    y[0] = theirs.rate;
+    y[1] = ours.rate;
+    y[2] = theirs.bits;
+    y[3] = ours.bits;
 }
 
 int plan_scalable(const struct plan *p)
 {
     static tamis_plan_layer layers[LAYERS];
     double m = (double)p->bits, k = (double)p->hashes;
-    if (!plan_hashes_fit(p))
-        return TROUBLE;
     uint64_t first = tamis_plan_capacity_whole(m, k, p->fpp);
     if (p->bits == 0 || p->items == 0 || first == 0)
         return complain("the capacity is 0: --bits, --hashes, --fpp, --items: give more "
@@ -103,8 +105,7 @@ int plan_scalable(const struct plan *p)
         tamis_plan_report(m, (unsigned)p->hashes, p->fpp, p->items, 1, layers, LAYERS);
     if (code.layers == 0)
         return complain("too many layers: --items: give fewer, or more --bits");
-    report_open(p->json);
-    report_text("form", "form", "scalable");
+    plan_begin(p);
     report_count("bits", "bits m of the first layer", p->bits);
     report_count("hashes", "hashes k", p->hashes);
     report_rate("fpp", "rate p", p->fpp);
@@ -125,39 +126,48 @@ int plan_scalable(const struct plan *p)
     report_stack("ours_spread", "ours, the rate shared: spread layout", &v, layers);
     v = tamis_plan_grow(TAMIS_BLOCKED, first, 0, p->fpp, p->items, layers, LAYERS);
     report_stack("ours_blocked", "ours, the rate shared: blocked layout", &v, layers);
-    report_close();
-    return plot_stacks(p, first);
+    report_end();
+    return plot_draw(p->plot, &stacks_plot, (double)p->items, stacks_at, p);
 }
 
 /* ---- flexible -------------------------------------------------------------------------------- */
 
-static int plot_flexible(const struct plan *p, const unsigned *lambda, size_t n_lambda)
+/* A stack that follows the lambdas; the first one is the baseline's. */
+struct flexible {
+    const struct plan *plan;
+    const unsigned *lambda;
+    size_t n_lambda;
+};
+
+static tamis_plan_flex flexible_of(const struct flexible *f, uint64_t n)
 {
-    double k = (double)p->hashes, m0 = (double)p->bits;
-    struct plot *plot = plot_new(p->plot, "Flexible filter: rate and bits", "items", "rate", 0);
-    plot_second_axis(plot, "bits");
-    for (int curve = 0; curve < 2; curve++) {
-        plot_curve(plot, curve ? "bits" : "rate", curve);
-        for (int i = 1; plot && i <= PLOT_POINTS; i++) {
-            uint64_t n = (uint64_t)plot_place(i, (double)p->items);
-            tamis_plan_flex v = tamis_plan_flexible(m0, p->capacity, k, n, lambda, n_lambda);
-            plot_point(plot, (double)n, curve ? v.bits : v.rate);
-        }
-    }
-    return plot_draw(plot);
+    const struct plan *p = f->plan;
+    return tamis_plan_flexible((double)p->bits, p->capacity, (double)p->hashes, n, f->lambda,
+                               f->n_lambda);
 }
 
-/* The figures of a stack that follows the lambdas; the first one is the baseline's. */
-static void report_flexible(const struct plan *p, const unsigned *lambda, size_t n_lambda)
+static const struct plot flexible_plot = {
+    "Flexible filter: rate and bits", "items",      "rate",
+    .name = {"rate", "bits"},         .y2 = "bits", .right = 2};
+
+static void flexible_at(const void *context, double n, double *y)
 {
-    double k = (double)p->hashes, m0 = (double)p->bits;
-    tamis_plan_flex v = tamis_plan_flexible(m0, p->capacity, k, p->items, lambda, n_lambda);
+    tamis_plan_flex v = flexible_of(context, (uint64_t)n);
+    y[0] = v.rate;
+    y[1] = v.bits;
+}
+
+/* Its figures, and a plot. */
+static int report_flexible(const struct flexible *f)
+{
+    const struct plan *p = f->plan;
+    tamis_plan_flex v = flexible_of(f, p->items);
     report_count("bits", "bits m0 of the baseline", p->bits);
     report_count("capacity", "capacity n0 of the baseline", p->capacity);
     report_count("hashes", "hashes k", p->hashes);
     report_count("items", "items n", p->items);
     report_rate("rate_baseline", "rate f0 of a full vector",
-                tamis_plan_rate_exp(m0, k, (double)p->capacity));
+                tamis_plan_rate_exp((double)p->bits, (double)p->hashes, (double)p->capacity));
     report_count("vectors", "vectors", v.vectors);
     report_rate("rate_4", "rate (3), (4)", v.rate);
     report_real("bits_5", "bits (5)", v.bits);
@@ -167,13 +177,14 @@ static void report_flexible(const struct plan *p, const unsigned *lambda, size_t
     report_real("load_tight", "most, tighter", v.load_tight);
     report_real("last_bits", "bits of the active vector", v.last_bits);
     report_real("last_load", "items in it", v.last_load);
+    report_end();
+    return plot_draw(p->plot, &flexible_plot, (double)p->items, flexible_at, f);
 }
 
 static bool flexible_fits(const struct plan *p)
 {
-    if (p->bits && p->capacity && p->items)
-        return plan_hashes_fit(p);
-    return refuse("wrong value '0': --bits, --capacity, --items: give 1 or more");
+    return (p->bits && p->capacity && p->items) ||
+           refuse("wrong value '0': --bits, --capacity, --items: give 1 or more");
 }
 
 int plan_flexible_lambda(const struct plan *p)
@@ -191,12 +202,9 @@ int plan_flexible_lambda(const struct plan *p)
                         p->lambda);
     if (!flexible_fits(p))
         return TROUBLE;
-    report_open(p->json);
-    report_text("form", "form", "flexible");
+    plan_begin(p);
     report_text("lambda", "lambda", p->lambda);
-    report_flexible(p, lambda, n);
-    report_close();
-    return plot_flexible(p, lambda, n);
+    return report_flexible(&(struct flexible){p, lambda, n});
 }
 
 int plan_flexible_rate(const struct plan *p)
@@ -215,14 +223,13 @@ int plan_flexible_rate(const struct plan *p)
         return complain("nothing to draw: --plot: give --bits, --capacity, --hashes and --items");
     if (sized && !flexible_fits(p))
         return TROUBLE;
-    report_open(p->json);
-    report_text("form", "form", "flexible");
+    plan_begin(p);
     report_real("rate_predicted", "predicted arrival rate", p->rate);
     report_real("rate_base", "arrival rate of the baseline", p->base_rate);
     report_count("lambda", "lambda of the next vector", lambda[1]);
     report_count("factor", "its size, times the baseline's", UINT64_C(1) << (lambda[1] - 1));
     if (sized)
-        report_flexible(p, lambda, 2);
-    report_close();
-    return sized ? plot_flexible(p, lambda, 2) : FOUND;
+        return report_flexible(&(struct flexible){p, lambda, 2});
+    report_end();
+    return FOUND;
 }

@@ -19,7 +19,7 @@ static void report_class(const char *key, const char *title, const tamis_plan_in
     report_rate("bf", "PBF-BF, attenuated values, bound (5.6)", r->bf);
     report_rate("bf_mean", "PBF-BF, attenuated values, mean", r->bf_mean);
     report_rate("bf_mixed", "PBF-BF, mixed values", r->bf_mixed);
-    report_group_end();
+    report_end();
 }
 
 static tamis_plan_index index_at(const struct plan *p, double n)
@@ -28,42 +28,30 @@ static tamis_plan_index index_at(const struct plan *p, double n)
                                (double)p->range);
 }
 
-static int plot_index(const struct plan *p)
+static const struct plot index_plot = {
+    "Records with attributes", "records", "rate",
+    .name = {"one attribute", "PBF, fresh", "PBF-HT (attenuated), fresh",
+             "PBF-BF (attenuated), fresh", "PBF-HT, recombined", "PBF-BF, recombined"},
+    .log_y = true};
+
+static void rates_at(const void *context, double n, double *y)
 {
-    static const char *const names[] = {"one attribute",
-                                        "PBF, fresh",
-                                        "PBF-HT (attenuated), fresh",
-                                        "PBF-BF (attenuated), fresh",
-                                        "PBF-HT, recombined",
-                                        "PBF-BF, recombined"};
-    struct plot *plot = plot_new(p->plot, "Records with attributes", "records", "rate", PLOT_LOG_Y);
-    for (size_t curve = 0; curve < COUNT(names); curve++) {
-        plot_curve(plot, names[curve], false);
-        for (int i = 1; plot && i <= PLOT_POINTS; i++) {
-            double n = plot_place(i, 2 * (double)p->items);
-            tamis_plan_index v = index_at(p, n);
-            const double y[] = {v.attribute,
-                                v.fresh.pbf,
-                                v.fresh.ht_attenuated,
-                                v.fresh.bf,
-                                v.recombined.ht_attenuated,
-                                v.recombined.bf};
-            if (y[curve] > 1e-20) /* smaller values cannot be seen */
-                plot_point(plot, n, y[curve]);
-        }
-    }
-    return plot_draw(plot);
+    tamis_plan_index v = index_at(context, n);
+    const double rates[] = {
+        v.attribute,    v.fresh.pbf, v.fresh.ht_attenuated, v.fresh.bf, v.recombined.ht_attenuated,
+        v.recombined.bf};
+    for (size_t i = 0; i < COUNT(rates); i++)
+        y[i] = rates[i] > 1e-20 ? rates[i] : __builtin_nan(""); /* smaller ones cannot be seen */
 }
 
 int plan_index(const struct plan *p)
 {
-    if (p->attributes == 0 || p->attributes > 64 || p->hashes == 0 || p->hashes > 64)
-        return complain("wrong value: --attributes, --hashes: give 1 to 64");
+    if (p->attributes == 0 || p->attributes > 64)
+        return complain("wrong value: --attributes: give 1 to 64");
     if (p->cells == 0 || p->items == 0)
         return complain("wrong value '0': --cells, --items: give 1 or more");
     tamis_plan_index v = index_at(p, (double)p->items);
-    report_open(p->json);
-    report_text("form", "form", "index");
+    plan_begin(p);
     report_count("attributes", "attributes p", p->attributes);
     report_count("hashes", "hashes q", p->hashes);
     report_count("cells", "cells m of an array", p->cells);
@@ -78,47 +66,52 @@ int plan_index(const struct plan *p)
     report_rate("attenuated", "attenuated, bound (5.4)", v.verify.attenuated);
     report_rate("attenuated_mean", "attenuated, mean", v.verify.attenuated_mean);
     report_rate("mixed", "mixed (ours)", v.verify.mixed);
-    report_group_end();
+    report_end();
     report_class("fresh", "queries none of whose values is stored", &v.fresh);
     report_class("in_range", "queries with values of the same range", &v.in_range);
     report_class("recombined", "queries with stored values, never in one record", &v.recombined);
-    report_close();
-    return plot_index(p);
+    report_end();
+    return plot_draw(p->plot, &index_plot, 2 * (double)p->items, rates_at, p);
 }
 
 /* ---- replica --------------------------------------------------------------------------------- */
 
-struct weights {
+/* A copy, and the weights of its errors. */
+struct copy {
+    const struct plan *plan;
     double positive, negative;
 };
 
-static tamis_plan_replica replica_at(const struct plan *p, double delta1, struct weights w)
+static tamis_plan_replica replica_at(const struct copy *c, double delta1)
 {
+    const struct plan *p = c->plan;
     double hosts = p->given[PLAN_hosts] ? (double)p->hosts : 2;
     return tamis_plan_replica_of((double)p->bits, (double)p->hashes, (double)p->items, delta1,
-                                 p->delta0, hosts, w.positive, w.negative);
+                                 p->delta0, hosts, c->positive, c->negative);
 }
 
-static int plot_replica(const struct plan *p, struct weights w)
+static const struct plot replica_plot = {
+    "A stale copy", "share of bits that became one", "rate",
+    .name = {"false positives of the copy (12)", "disagreement (10)", "both (13)", "member miss"}};
+
+static void errors_at(const void *context, double delta1, double *y)
 {
-    static const char *const names[] = {"false positives of the copy (12)", "disagreement (10)",
-                                        "both (13)", "member miss"};
-    double most = p->delta1;
-    struct plot *plot =
-        plot_new(p->plot, "A stale copy", "share of bits that became one", "rate", 0);
-    for (int i = 0; plot && i <= PLOT_POINTS; i++) { /* up to the largest possible share */
-        tamis_plan_replica v = replica_at(p, plot_place(i, 1), w);
-        most = v.own == v.own ? plot_place(i, 1) : most;
+    tamis_plan_replica v = replica_at(context, delta1);
+    y[0] = v.positive;
+    y[1] = v.disagree;
+    y[2] = v.overall;
+    y[3] = v.member_miss;
+}
+
+/* Up to the largest possible share. */
+static int plot_replica(const struct copy *c)
+{
+    double most = c->plan->delta1;
+    for (int i = 0; c->plan->plot && i <= PLOT_POINTS; i++) {
+        tamis_plan_replica v = replica_at(c, (double)i / PLOT_POINTS);
+        most = v.own == v.own ? (double)i / PLOT_POINTS : most;
     }
-    for (size_t curve = 0; curve < COUNT(names); curve++) {
-        plot_curve(plot, names[curve], false);
-        for (int i = 0; plot && i <= PLOT_POINTS; i++) {
-            tamis_plan_replica v = replica_at(p, plot_place(i, most), w);
-            const double y[] = {v.positive, v.disagree, v.overall, v.member_miss};
-            plot_point(plot, plot_place(i, most), y[curve]);
-        }
-    }
-    return plot_draw(plot);
+    return plot_draw(c->plan->plot, &replica_plot, most, errors_at, c);
 }
 
 static void report_replica(const struct plan *p, const tamis_plan_replica *v)
@@ -144,27 +137,26 @@ int plan_replica(const struct plan *p)
     double values[2] = {1, 1};
     if (p->weights && parse_list(p->weights, values, 2) != 2)
         return complain("wrong value '%s': --weights: give W+,W-, as 1,0.5", p->weights);
-    if (p->bits == 0 || !plan_hashes_fit(p))
-        return p->bits ? TROUBLE : complain("wrong value '0': --bits: give 1 or more");
+    if (p->bits == 0)
+        return complain("wrong value '0': --bits: give 1 or more");
     if (p->given[PLAN_hosts] && p->hosts == 0)
         return complain("wrong value '0': --hosts: give 1 or more");
-    struct weights w = {values[0], values[1]};
-    tamis_plan_replica v = replica_at(p, p->delta1, w);
+    const struct copy copy = {p, values[0], values[1]};
+    tamis_plan_replica v = replica_at(&copy, p->delta1);
     if (v.own != v.own)
         return complain(
             "impossible shares: --delta1, --delta0: they are shares of the bits, at most "
             "those that are one and those that are zero");
-    report_open(p->json);
-    report_text("form", "form", "replica");
+    plan_begin(p);
     report_count("bits", "bits m", p->bits);
     report_count("hashes", "hashes k", p->hashes);
     report_count("items", "items n of the origin", p->items);
     report_real("delta1", "share of bits that became one", p->delta1);
     report_real("delta0", "share of bits that became zero", p->delta0);
     report_count("hosts", "hosts", p->given[PLAN_hosts] ? p->hosts : 2);
-    report_real("weight_positive", "weight of false positives", w.positive);
-    report_real("weight_negative", "weight of disagreements", w.negative);
+    report_real("weight_positive", "weight of false positives", copy.positive);
+    report_real("weight_negative", "weight of disagreements", copy.negative);
     report_replica(p, &v);
-    report_close();
-    return plot_replica(p, w);
+    report_end();
+    return plot_replica(&copy);
 }

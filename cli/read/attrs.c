@@ -114,25 +114,3 @@ void attrs_free(struct attrs *a)
     free(a->text);
     *a = (struct attrs){0};
 }
-
-bool attribute_cut(char *word, attribute_fn find, const void *of, uint32_t *attribute,
-                   const char **value, tamis_reason *reason)
-{
-    tamis_reason other;
-    size_t len = strlen(word);
-    tamis_error e = TAMIS_EARG;
-    *reason = (tamis_reason){0};
-    *value = NULL;
-    if (len > 1 && word[len - 1] == '!' && !strchr(word, '=')) {
-        word[len - 1] = 0;
-        e = find(of, word, attribute, reason);
-        word[len - 1] = '!';
-    }
-    for (char *at = strchr(word, '='); at && e != TAMIS_OK; at = strchr(at + 1, '=')) {
-        *at = 0;
-        e = find(of, word, attribute, reason->text[0] ? &other : reason);
-        *at = '=';
-        *value = at + 1;
-    }
-    return e == TAMIS_OK;
-}

@@ -1,5 +1,4 @@
-/* The attributes of records as given in options, --attrs ip,user,bytes:int --combo ip+user, and
-   in words of a question or a record: ip=192.0.2.1. */
+/* The attributes of records as given in options, --attrs ip,user,bytes:int --combo ip+user. */
 #ifndef TAMIS_ATTRS_H
 #define TAMIS_ATTRS_H
 
@@ -21,14 +20,5 @@ void attrs_known(struct attrs *attrs, const tamis_schema *schema);
 /* Adds a list (or NULL) and combinations to attrs, {0} at first. False after complaining. */
 bool attrs_read(struct attrs *attrs, const char *list, const struct texts *combos);
 void attrs_free(struct attrs *attrs);
-
-/* The number of an attribute of records or a schema. */
-typedef tamis_error (*attribute_fn)(const void *of, const char *name, uint32_t *number,
-                                    tamis_reason *reason);
-/* Parses attr=value, attr= or attr!, which means missing: the value is then NULL. The attribute
-   is the text before the first "=" that makes it one. False with the reason for the shortest
-   that was tried, or without one: there is neither "=" nor "!". */
-bool attribute_cut(char *word, attribute_fn find, const void *of, uint32_t *attribute,
-                   const char **value, tamis_reason *reason);
 
 #endif

@@ -118,19 +118,19 @@ tamis_error input_clock(struct input *input, tamis_reason *reason)
         name = format_of(input->dialect.format)->time;
     if (!name)
         return TAMIS_OK;
-    tamis_error error = selection_new(&own->clock_selection, &input->dialect, &name, 1,
-                                      input->header, input->header_len, reason);
+    tamis_error error = parsing_begin(&own->clock, &input->dialect, &name, 1, input->header,
+                                      input->header_len, "", 0, reason);
     if (error != TAMIS_OK)
-        return error == TAMIS_ENOMEM ? error : TAMIS_OK; /* there is no such column */
-    own->clock = parser_new();
-    return own->clock ? parser_begin(own->clock, own->clock_selection, "", 0) : TAMIS_ENOMEM;
+        parsing_end(&own->clock);
+    return error == TAMIS_ENOMEM ? error : TAMIS_OK; /* otherwise there is no such column */
 }
 
 bool input_time_of(struct input *input, const struct input_text *text, size_t len,
                    struct stamp *time)
 {
-    struct parser *ps = input->own->clock;
-    if (!ps || parser_begin(ps, input->own->clock_selection, text->data, len) != TAMIS_OK)
+    const struct parsing *clock = &input->own->clock;
+    struct parser *ps = clock->parser;
+    if (!ps || parser_begin(ps, clock->selection, text->data, len) != TAMIS_OK)
         return false;
     parser_context(ps, text);
     if (ps->turns ||
@@ -148,18 +148,11 @@ static tamis_error turn_over(struct input *input, const struct input_text *text,
     const char *whole = READ_WHOLE;
     struct record r;
     enum parsed parsed;
-    tamis_error error = TAMIS_OK;
-    if (!own->turner)
-        own->turner = parser_new();
-    if (!own->turner_selection)
-        error = selection_new(&own->turner_selection, &input->dialect, &whole, 1, input->header,
-                              input->header_len, NULL);
-    if (error == TAMIS_OK && own->turner)
-        error = parser_begin(own->turner, own->turner_selection, text->data, len);
-    if (error != TAMIS_OK || !own->turner)
+    if (parsing_begin(&own->turner, &input->dialect, &whole, 1, input->header, input->header_len,
+                      text->data, len, NULL) != TAMIS_OK)
         return TAMIS_ENOMEM;
-    parser_context(own->turner, text);
-    while ((parsed = parser_row(own->turner, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
+    parser_context(own->turner.parser, text);
+    while ((parsed = parser_row(own->turner.parser, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
         ;
     return parsed == PARSED_NOMEM ? TAMIS_ENOMEM : TAMIS_OK;
 }
@@ -174,8 +167,8 @@ tamis_error input_turn(struct input *input, struct input_text *text)
     tamis_error error = turn_over(input, text, text->len);
     if (error != TAMIS_OK)
         return error;
-    const struct header *now = &own->turner->head;
-    text->turns = own->turner->turned;
+    const struct header *now = &own->turner.parser->head;
+    text->turns = own->turner.parser->turned;
     if (now->len == own->head.len && memcmp(now->data, own->head.data, now->len) == 0)
         return TAMIS_OK;
     own->turned = true;
@@ -197,9 +190,10 @@ bool input_before(struct input *input, const struct input_text *text, size_t len
         segment->timed = input_time_of(input, text, len, &segment->time_before);
     }
     segment->reference = text->reference;
-    if (text->turns && (good = turn_over(input, text, len) == TAMIS_OK) && own->turner->turned) {
-        header = own->turner->head.data;
-        header_len = own->turner->head.len;
+    if (text->turns && (good = turn_over(input, text, len) == TAMIS_OK) &&
+        own->turner.parser->turned) {
+        header = own->turner.parser->head.data;
+        header_len = own->turner.parser->head.len;
     }
     if (good && header && (good = (segment->header = malloc(header_len + 1)) != NULL)) {
         memcpy(segment->header, header, header_len);

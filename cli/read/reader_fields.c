@@ -93,27 +93,22 @@ static tamis_error later_names(const struct input *input, const struct input_tex
                                struct field_names *names, tamis_reason *reason)
 {
     const char *line = READ_LINE;
-    struct selection *s = NULL;
-    struct parser *ps = parser_new();
+    struct parsing p = {0};
     struct record r;
     enum parsed parsed = PARSED_END;
-    tamis_error error =
-        ps ? selection_new(&s, &input->dialect, &line, 1, input->header, input->header_len, reason)
-           : TAMIS_ENOMEM;
+    tamis_error error = parsing_begin(&p, &input->dialect, &line, 1, input->header,
+                                      input->header_len, text->data, text->len, reason);
     if (error == TAMIS_OK)
-        error = parser_begin(ps, s, text->data, text->len);
-    if (error == TAMIS_OK)
-        parser_context(ps, text);
+        parser_context(p.parser, text);
     for (const struct selection *last = NULL;
-         error == TAMIS_OK && (parsed = parser_row(ps, &r)) != PARSED_END;) {
+         error == TAMIS_OK && (parsed = parser_row(p.parser, &r)) != PARSED_END;) {
         if (parsed == PARSED_NOMEM)
             error = TAMIS_ENOMEM;
-        else if (ps->selection != last)
-            header_names(&input->dialect, ps->head.data, ps->head.len, names);
-        last = ps->selection;
+        else if (p.parser->selection != last)
+            header_names(&input->dialect, p.parser->head.data, p.parser->head.len, names);
+        last = p.parser->selection;
     }
-    parser_free(ps);
-    selection_free(s);
+    parsing_end(&p);
     return error;
 }
 
@@ -224,18 +219,16 @@ static tamis_error record_names(const struct input *input, const struct input_te
                                 struct field_names *names, tamis_reason *reason)
 {
     const char *line = READ_LINE;
-    struct selection *s = NULL;
-    struct parser *ps = parser_new(), *walker = parser_new();
+    struct parsing lines = {0};
+    struct parser *walker = parser_new();
     struct record r;
     enum parsed parsed;
-    tamis_error error = ps && walker ? TAMIS_OK : TAMIS_ENOMEM;
+    tamis_error error = walker ? parsing_begin(&lines, &input->dialect, &line, 1, NULL, 0,
+                                               text->data, text->len, reason)
+                               : TAMIS_ENOMEM;
     if (error == TAMIS_OK)
-        error = selection_new(&s, &input->dialect, &line, 1, NULL, 0, reason);
-    if (error == TAMIS_OK)
-        error = parser_begin(ps, s, text->data, text->len);
-    if (error == TAMIS_OK)
-        error = parser_begin(walker, s, text->data, 0);
-    while (error == TAMIS_OK && (parsed = parser_next(ps, &r)) != PARSED_END) {
+        error = parser_begin(walker, lines.selection, text->data, 0);
+    while (error == TAMIS_OK && (parsed = parser_next(lines.parser, &r)) != PARSED_END) {
         const uint8_t *p = r.data, *end = r.data + r.len, *key;
         struct path path = {.len = 0};
         size_t len;
@@ -249,9 +242,8 @@ static tamis_error record_names(const struct input *input, const struct input_te
         else if (*(p = json_blanks(p, end)) == '{')
             object_names(walker, p, end, &path, names);
     }
-    parser_free(ps);
+    parsing_end(&lines);
     parser_free(walker);
-    selection_free(s);
     return error;
 }
 
@@ -314,25 +306,19 @@ tamis_error reader_fields(const struct input *input, const struct input_text *te
                           read_visit visit, void *context, tamis_reason *reason)
 {
     struct field_names names = {0};
-    struct selection *selection = NULL;
-    struct parser *ps = parser_new();
-    tamis_error error = ps ? TAMIS_OK : TAMIS_ENOMEM;
-    if (ps)
-        error = find_names(input, text, &names, reason);
+    struct parsing p = {0};
+    tamis_error error = find_names(input, text, &names, reason);
     if (error == TAMIS_OK && names.n) {
-        error = selection_new(&selection, &input->dialect, (const char *const *)names.name, names.n,
-                              input->header, input->header_len, reason);
-        if (error == TAMIS_OK)
-            error = parser_begin(ps, selection, text->data, text->len);
+        error = parsing_begin(&p, &input->dialect, (const char *const *)names.name, names.n,
+                              input->header, input->header_len, text->data, text->len, reason);
         if (error == TAMIS_OK) {
-            parser_context(ps, text);
-            error = visit_all(ps, &names, visit, context);
+            parser_context(p.parser, text);
+            error = visit_all(p.parser, &names, visit, context);
         }
     }
     if (error == TAMIS_ENOMEM)
         fail(reason, error, "no memory for the fields of %.120s", input->path);
-    selection_free(selection);
-    parser_free(ps);
+    parsing_end(&p);
     names_free(&names);
     return error;
 }

@@ -83,7 +83,6 @@ static enum run bz2_run(struct source *s, const uint8_t *in, size_t *len, uint8_
 static void bz2_stop(struct source *s)
 {
     BZ2_bzDecompressEnd(s->state);
-    free(s->state);
 }
 
 const struct decoder decoder_bz2 = {.name = "bzip2",
@@ -128,7 +127,6 @@ static enum run xz_run(struct source *s, const uint8_t *in, size_t *len, uint8_t
 static void xz_stop(struct source *s)
 {
     lzma_end(s->state);
-    free(s->state);
 }
 
 const struct decoder decoder_xz = {.name = "xz",

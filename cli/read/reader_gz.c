@@ -247,17 +247,11 @@ static size_t gz_step(struct source *s, uint8_t *out, size_t room)
     return made;
 }
 
-static void gz_stop(struct source *s)
-{
-    free(s->state);
-}
-
 const struct decoder decoder_gz = {.name = "gzip",
                                    .library = "libisal",
                                    .state = sizeof(struct gz),
                                    .start = gz_start,
-                                   .step = gz_step,
-                                   .stop = gz_stop};
+                                   .step = gz_step};
 
 #else
 

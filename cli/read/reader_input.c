@@ -64,15 +64,24 @@ bool source_drop(struct source *source, uint64_t skip)
     return true;
 }
 
+/* A source of the file that is not started yet. */
+static tamis_error source_of(const struct input *input, struct source **out, tamis_reason *reason)
+{
+    bool sized = input->regular && input->size > 0;
+    *out = source_new(input->path, input->own->fd, sized, input->regular ? input->size : NEVER);
+    if (!*out)
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    (*out)->returns = input->dialect.returns;
+    return TAMIS_OK;
+}
+
 tamis_error input_source(const struct input *input, const struct restart *from, struct source **out,
                          tamis_reason *reason)
 {
-    bool sized = input->regular && input->size > 0;
-    struct source *s =
-        source_new(input->path, input->own->fd, sized, input->regular ? input->size : NEVER);
-    if (!s)
-        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
-    s->returns = input->dialect.returns;
+    struct source *s;
+    tamis_error error = source_of(input, &s, reason);
+    if (error != TAMIS_OK)
+        return error;
     struct restart inner;
     uint8_t between = 0; /* see source_wide() */
     if (input->wide && from && from->len) {
@@ -81,7 +90,7 @@ tamis_error input_source(const struct input *input, const struct restart *from, 
                                  from->len - 1};
         from = &inner;
     }
-    tamis_error error = source_start(s, input->kind, from, reason);
+    error = source_start(s, input->kind, from, reason);
     if (error == TAMIS_OK && between > 3)
         error = fail_at(reason, TAMIS_EFORMAT, from->at, "%.120s: the restart point is damaged",
                         input->path);
@@ -187,14 +196,37 @@ static bool blank(const uint8_t *data, size_t len)
     return true;
 }
 
+/* Reads more of a header that begins at `start`. */
+static tamis_error header_more(struct input *input, struct head *head, size_t start,
+                               tamis_reason *reason)
+{
+    if (head->len - start > input->dialect.record_max)
+        return fail(reason, TAMIS_ELIMIT, "%.120s: the header is too long", input->path);
+    if (!head_more(input->own, head))
+        return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+    return TAMIS_OK;
+}
+
+static tamis_error header_keep(struct input *input, const uint8_t *data, size_t len,
+                               tamis_reason *reason)
+{
+    uint8_t *header = input->own->header = malloc(len + 1);
+    if (!header)
+        return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+    memcpy(header, data, len);
+    input->header = header;
+    input->header_len = len;
+    return TAMIS_OK;
+}
+
 /* The header: the first record that is not empty. It starts at *from, which is then moved past it. */
 static tamis_error head_header(struct input *input, struct head *head, size_t *from,
                                tamis_reason *reason)
 {
-    struct input_private *own = input->own;
     size_t start = *from, end = 0;
     struct cut cut = {.dialect = &input->dialect};
-    for (;;) {
+    tamis_error error = TAMIS_OK;
+    while (error == TAMIS_OK) {
         while (start + 1 < head->len &&
                (head->data[start] == '\n' ||
                 (head->data[start] == '\r' && head->data[start + 1] == '\n')))
@@ -205,31 +237,23 @@ static tamis_error head_header(struct input *input, struct head *head, size_t *f
             cut = (struct cut){.dialect = &input->dialect};
         } else if (end || head->final) {
             break;
-        } else if (head->len - start > input->dialect.record_max) {
-            return fail(reason, TAMIS_ELIMIT, "%.120s: the header is too long", input->path);
-        } else if (!head_more(own, head)) {
-            return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+        } else {
+            error = header_more(input, head, start, reason);
         }
     }
-    own->header = malloc(end + 1);
-    if (!own->header)
-        return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
-    memcpy(own->header, head->data + start, end);
     *from = start + end;
-    while (end && (own->header[end - 1] == '\n' || own->header[end - 1] == '\r'))
+    while (end && (head->data[start + end - 1] == '\n' || head->data[start + end - 1] == '\r'))
         end--;
-    input->header = own->header;
-    input->header_len = end;
-    return TAMIS_OK;
+    return error == TAMIS_OK ? header_keep(input, head->data + start, end, reason) : error;
 }
 
 /* The header of a log that names its columns: the lines at its start that begin with #. */
 static tamis_error head_hashes(struct input *input, struct head *head, size_t *from,
                                tamis_reason *reason)
 {
-    struct input_private *own = input->own;
     size_t start = *from, end = start;
-    for (;;) {
+    tamis_error error = TAMIS_OK;
+    while (error == TAMIS_OK) {
         const uint8_t *line = NULL;
         while (end < head->len &&
                (head->data[end] == '#' || head->data[end] == '\n' || head->data[end] == '\r') &&
@@ -237,19 +261,10 @@ static tamis_error head_hashes(struct input *input, struct head *head, size_t *f
             end = (size_t)(line - head->data) + 1;
         if (head->final || (end < head->len && head->data[end] != '#'))
             break;
-        if (head->len - start > input->dialect.record_max)
-            return fail(reason, TAMIS_ELIMIT, "%.120s: the header is too long", input->path);
-        if (!head_more(own, head))
-            return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
+        error = header_more(input, head, start, reason);
     }
-    own->header = malloc(end - start + 1);
-    if (!own->header)
-        return fail(reason, TAMIS_ENOMEM, "no memory for the header of %.120s", input->path);
-    memcpy(own->header, head->data + start, end - start);
-    input->header = own->header;
-    input->header_len = end - start;
     *from = end;
-    return TAMIS_OK;
+    return error == TAMIS_OK ? header_keep(input, head->data + start, end - start, reason) : error;
 }
 
 /* JSON whose records are not lines: finds the first one. */
@@ -260,20 +275,16 @@ static tamis_error head_array(struct input *input, struct head *head, size_t *fr
     const char *line = READ_LINE;
     size_t start;
     tamis_error error =
-        selection_new(&own->walker_selection, &input->dialect, &line, 1, NULL, 0, reason);
-    own->walker = parser_new();
-    if (error == TAMIS_OK && own->walker)
-        error = parser_begin(own->walker, own->walker_selection, "", 0);
-    while (error == TAMIS_OK && own->walker &&
-           (start = array_start(own->walker, head->data + *from, head->len - *from, head->final)) ==
-               SIZE_MAX) {
+        parsing_begin(&own->walker, &input->dialect, &line, 1, NULL, 0, "", 0, reason);
+    while (error == TAMIS_OK && (start = array_start(own->walker.parser, head->data + *from,
+                                                     head->len - *from, head->final)) == SIZE_MAX) {
         if (head->len - *from > input->dialect.record_max)
             return fail(reason, TAMIS_ELIMIT, "%.120s: no records before byte %zu", input->path,
                         head->len);
         if (!head_more(own, head))
             error = TAMIS_ENOMEM;
     }
-    if (error == TAMIS_ENOMEM || !own->walker)
+    if (error == TAMIS_ENOMEM)
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     *from += start;
     return error;
@@ -312,11 +323,8 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
     bool all = input->regular && input->dialect.format == READ_AUTO;
     if (!head_line(own, head, all ? SNIFF_LEN : 0))
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
-    if (head->len == 0 && own->source->error != TAMIS_OK) {
-        if (reason)
-            *reason = own->source->reason;
-        return own->source->error;
-    }
+    if (head->len == 0 && own->source->error != TAMIS_OK)
+        return source_failed(own->source, reason);
     struct dialect *d = &input->dialect;
     if (!d->returns && sniff_returns(head->data, head->len, d->format != READ_AUTO)) {
         d->returns = own->source->returns = true;
@@ -427,13 +435,11 @@ static tamis_error open_wide(struct input *input, tamis_reason *reason)
 static tamis_error open_source(struct input *input, struct raw_sums *sums, tamis_reason *reason)
 {
     struct input_private *own = input->own;
-    bool sized = input->regular && input->size > 0;
-    own->source = source_new(input->path, own->fd, sized, input->regular ? input->size : NEVER);
-    if (!own->source)
-        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    tamis_error error = source_of(input, &own->source, reason);
+    if (error != TAMIS_OK)
+        return error;
     own->source->sums = sums;
-    own->source->returns = input->dialect.returns;
-    tamis_error error = source_kind(own->source, &input->kind, reason);
+    error = source_kind(own->source, &input->kind, reason);
     if (error == TAMIS_OK)
         error = source_start(own->source, input->kind, NULL, reason);
     if (error == TAMIS_OK && input->kind >= PACK_GZIP && input->kind <= PACK_LZ4)
@@ -537,12 +543,9 @@ void input_close(struct input *input)
     free(own->back.data);
     free(own->restart.blob);
     free(own->records);
-    parser_free(own->walker);
-    selection_free(own->walker_selection);
-    parser_free(own->clock);
-    selection_free(own->clock_selection);
-    parser_free(own->turner);
-    selection_free(own->turner_selection);
+    parsing_end(&own->walker);
+    parsing_end(&own->clock);
+    parsing_end(&own->turner);
     header_free(&own->head);
     pthread_mutex_destroy(&own->lock);
     free(own);

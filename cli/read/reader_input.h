@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "reader_header.h"
+#include "reader_parse.h"
 #include "reader_source.h"
 
 #define SEGMENT_DEFAULT ((size_t)8 << 20)
@@ -29,18 +29,15 @@ struct input_private {
     struct stamp time_before;
     int64_t reference; /* when the file was last written, in seconds */
     uint8_t *header;
-    struct header head; /* of the next segment */
-    bool turned;        /* it is not the input's first header */
-    bool walking;       /* walking through a segment of an earlier run, see input_walk(): */
-    bool unlined;       /* line numbers are not needed */
-    bool calm;          /* what is read contains no headers */
-    struct parser *turner;
-    struct selection *turner_selection;
+    struct header head;    /* of the next segment */
+    bool turned;           /* it is not the input's first header */
+    bool walking;          /* walking through a segment of an earlier run, see input_walk(): */
+    bool unlined;          /* line numbers are not needed */
+    bool calm;             /* what is read contains no headers */
     char *records;         /* owned strings of the dialect */
-    struct parser *walker; /* JSON whose records are not lines: finds their ends */
-    struct selection *walker_selection;
-    struct parser *clock; /* finds the time of the last record; NULL: records have none */
-    struct selection *clock_selection;
+    struct parsing turner; /* finds headers */
+    struct parsing walker; /* JSON whose records are not lines: finds their ends */
+    struct parsing clock;  /* finds the time of the last record; no parser: records have none */
 };
 
 /* reader_clock.c: creates the clock, if the format or the dialect defines the time. */

@@ -110,6 +110,25 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
     return ok ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
+tamis_error parsing_begin(struct parsing *p, const struct dialect *dialect,
+                          const char *const *names, size_t n, const uint8_t *header,
+                          size_t header_len, const void *data, size_t len, tamis_reason *reason)
+{
+    tamis_error error = TAMIS_OK;
+    if (!p->parser && !(p->parser = parser_new()))
+        error = TAMIS_ENOMEM;
+    if (error == TAMIS_OK && !p->selection)
+        error = selection_new(&p->selection, dialect, names, n, header, header_len, reason);
+    return error == TAMIS_OK ? parser_begin(p->parser, p->selection, data, len) : error;
+}
+
+void parsing_end(struct parsing *p)
+{
+    parser_free(p->parser);
+    selection_free(p->selection);
+    *p = (struct parsing){0};
+}
+
 /* ---- headers in the middle ------------------------------------------------------------------- */
 
 /* Replaces the selection by one for the header in force. */

@@ -139,6 +139,17 @@ struct parser {
     struct json_level level[JSON_LEVELS + 1];
 };
 
+/* A parser and the selection that it reads with; {0} at first. */
+struct parsing {
+    struct selection *selection;
+    struct parser *parser;
+};
+/* Begins to read a text; makes the parser and the selection if they do not exist yet. */
+tamis_error parsing_begin(struct parsing *parsing, const struct dialect *dialect,
+                          const char *const *names, size_t n, const uint8_t *header,
+                          size_t header_len, const void *data, size_t len, tamis_reason *reason);
+void parsing_end(struct parsing *parsing);
+
 /* reader_select.c: the child of a node by its name, or NO_NODE. */
 uint32_t selection_child(const struct selection *selection, uint32_t parent, const void *name,
                          size_t len);

@@ -136,11 +136,8 @@ static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *rea
     }
     if (*end == 0 && source->error != TAMIS_OK) { /* whole records first, then the error */
         *end = g->cut.last;
-        if (*end == 0) {
-            if (reason)
-                *reason = source->reason;
-            return source->error;
-        }
+        if (*end == 0)
+            return source_failed(source, reason);
     }
     return TAMIS_OK;
 }
@@ -232,7 +229,7 @@ static tamis_error next_locked(struct input *input, struct input_segment *segmen
     struct growth g = {.input = input, .text = text, .chunk = chunk_of(own->segment)};
     size_t end;
     g.cut.dialect = &input->dialect;
-    g.cut.walker = own->walker;
+    g.cut.walker = own->walker.parser;
     if (!own->source->noted &&
         !own->walking) { /* counted from the last point, so that frames of equal size are paired */
         uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
@@ -297,9 +294,7 @@ tamis_error input_go(struct input *input, const struct input_segment *to, struct
         return TAMIS_OK;
     if (source->error == TAMIS_OK)
         return fail(reason, TAMIS_EFORMAT, "%.120s: shorter than it was", input->path);
-    if (reason)
-        *reason = source->reason;
-    return source->error;
+    return source_failed(source, reason);
 }
 
 tamis_error input_walk(struct input *input, const struct input_segment *segment, size_t step,
@@ -374,9 +369,7 @@ static tamis_error read_text(struct input *input, struct input_text *text, uint6
     if (text->source->error == TAMIS_OK)
         return fail_at(reason, TAMIS_EFORMAT, text->source->at, "%.120s: shorter than it was",
                        input->path);
-    if (reason)
-        *reason = text->source->reason;
-    return text->source->error;
+    return source_failed(text->source, reason);
 }
 
 tamis_error input_read(struct input *input, const struct input_segment *segment,

@@ -349,16 +349,12 @@ static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, siz
 {
     struct dialect d = *dialect;
     const char *line = READ_LINE;
-    struct selection *s = NULL;
-    struct parser *ps = parser_new();
+    struct parsing p = {0};
     d.format = READ_PATTERN;
-    tamis_error error = ps ? selection_new(&s, &d, &line, 1, NULL, 0, NULL) : TAMIS_ENOMEM;
-    if (error == TAMIS_OK)
-        error = parser_begin(ps, s, text, len);
-    bool fits = error == TAMIS_OK && lines_fit(ps, text, len, whole);
+    tamis_error error = parsing_begin(&p, &d, &line, 1, NULL, 0, text, len, NULL);
+    bool fits = error == TAMIS_OK && lines_fit(p.parser, text, len, whole);
     *full |= error == TAMIS_ENOMEM;
-    parser_free(ps);
-    selection_free(s);
+    parsing_end(&p);
     return fits;
 }
 

@@ -27,8 +27,10 @@ void source_free(struct source *s)
 {
     if (!s)
         return;
-    if (s->decoder)
+    if (s->decoder && s->decoder->stop)
         s->decoder->stop(s);
+    if (s->decoder && s->decoder->state)
+        free(s->state);
     source_free(s->packed);
     free(s->in);
     free(s->point.blob);
@@ -92,12 +94,6 @@ bool source_fill(struct source *s)
     return s->in_len > kept;
 }
 
-static tamis_error plain_start(struct source *s, const struct restart *from, tamis_reason *reason)
-{
-    (void)s, (void)from, (void)reason;
-    return TAMIS_OK;
-}
-
 static size_t plain_step(struct source *s, uint8_t *out, size_t room)
 {
     size_t kept = s->in_len - s->in_at;
@@ -112,13 +108,7 @@ static size_t plain_step(struct source *s, uint8_t *out, size_t room)
     return got;
 }
 
-static void plain_stop(struct source *s)
-{
-    (void)s;
-}
-
-const struct decoder decoder_plain = {
-    .name = "plain", .start = plain_start, .step = plain_step, .stop = plain_stop};
+const struct decoder decoder_plain = {.name = "plain", .step = plain_step};
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
@@ -177,11 +167,8 @@ tamis_error source_kind(struct source *s, enum packing *kind, tamis_reason *reas
         return TAMIS_OK;
     }
     do { /* no more than needed: the first line of a pipe may be short */
-        if (s->error != TAMIS_OK) {
-            if (reason)
-                *reason = s->reason;
-            return s->error;
-        }
+        if (s->error != TAMIS_OK)
+            return source_failed(s, reason);
         magic = find_magic(s, &open);
         frame = skippable(s, &open);
     } while (!magic && !frame && open && source_fill(s));
@@ -240,6 +227,13 @@ void source_note(struct source *s, uint8_t *blob, size_t len)
     s->point = (struct restart){source_at(s), s->out, blob, len};
     s->noted = true;
     s->want = NEVER;
+}
+
+tamis_error source_failed(const struct source *s, tamis_reason *reason)
+{
+    if (reason)
+        *reason = s->reason;
+    return s->error;
 }
 
 void source_damaged(struct source *s, tamis_error error, const char *what)

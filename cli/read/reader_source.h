@@ -61,10 +61,11 @@ enum run { RUN_ON, RUN_END, RUN_DAMAGED, RUN_NOMEM };
 struct decoder {
     const char *name;
     const char *library; /* it needs this one; in a build without it, only both names are set */
-    size_t state;        /* bytes of s->state, zeroed before `start`; 0: none */
-    tamis_error (*start)(struct source *s, const struct restart *from, tamis_reason *reason);
+    size_t state; /* bytes of s->state, zeroed before `start` and freed after `stop`; 0: none */
+    tamis_error (*start)(struct source *s, const struct restart *from,
+                         tamis_reason *reason); /* or NULL */
     size_t (*step)(struct source *s, uint8_t *out, size_t room);
-    void (*stop)(struct source *s);
+    void (*stop)(struct source *s); /* or NULL */
     /* For reader_frames.c: `begin` starts a frame; `run` decodes [in, in + *len) to `out` and stores how much
        input is left and how many bytes it wrote. */
     bool (*begin)(struct source *s);
@@ -90,6 +91,9 @@ struct source *source_wide(struct source *packed, enum packing kind, const struc
 /* Reads up to `room` bytes of text. Fewer if it ended, with s->error if that was premature, or if a pipe has
    no more yet. */
 size_t source_read(struct source *s, uint8_t *out, size_t room);
+
+/* Why it stopped. */
+tamis_error source_failed(const struct source *s, tamis_reason *reason);
 
 /* For decoders: more bytes of the file in `in`; false: there are none. */
 bool source_fill(struct source *s);

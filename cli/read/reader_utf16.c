@@ -16,11 +16,6 @@ struct half_character {
     size_t at, len;
 };
 
-static void wide_stop(struct source *s)
-{
-    free(s->state);
-}
-
 ALWAYS_INLINE uint32_t unit_at(const struct source *s, size_t at, bool big)
 {
     const uint8_t *p = s->in + at;
@@ -115,9 +110,7 @@ static size_t big_step(struct source *s, uint8_t *out, size_t room)
     return wide_step(s, out, room, true);
 }
 
-const struct decoder decoder_utf16le = {.name = "UTF-16",
-                                        .state = sizeof(struct half_character),
-                                        .step = little_step,
-                                        .stop = wide_stop};
+const struct decoder decoder_utf16le = {
+    .name = "UTF-16", .state = sizeof(struct half_character), .step = little_step};
 const struct decoder decoder_utf16be = {
-    .name = "UTF-16", .state = sizeof(struct half_character), .step = big_step, .stop = wide_stop};
+    .name = "UTF-16", .state = sizeof(struct half_character), .step = big_step};

@@ -43,25 +43,31 @@ void records_warn(const tamis_records *index, uint64_t mask)
 
 /* ---- from arguments -------------------------------------------------------------------------- */
 
-static tamis_error find_attribute(const void *index, const char *name, uint32_t *number,
-                                  tamis_reason *reason)
-{
-    return tamis_records_attribute(index, name, number, reason);
-}
-
+/* Parses attr=value, attr= or attr!, which means missing: the value is then NULL. The attribute is the text before
+   the first "=" that makes it one. Complains with the reason for the shortest that was tried. */
 static bool cut_word(const tamis_records *index, char *word, uint32_t *attribute, tamis_key *value)
 {
-    tamis_reason reason;
-    const char *text;
-    bool good = attribute_cut(word, find_attribute, index, attribute, &text, &reason);
+    tamis_reason reason = {0}, other;
+    const char *text = NULL;
+    size_t len = strlen(word);
+    tamis_error e = TAMIS_EARG;
+    if (len > 1 && word[len - 1] == '!' && !strchr(word, '=')) {
+        word[len - 1] = 0;
+        e = tamis_records_attribute(index, word, attribute, &reason);
+        word[len - 1] = '!';
+    }
+    for (char *at = strchr(word, '='); at && e != TAMIS_OK; at = strchr(at + 1, '=')) {
+        *at = 0;
+        e = tamis_records_attribute(index, word, attribute, reason.text[0] ? &other : &reason);
+        *at = '=';
+        text = at + 1;
+    }
     *value = (tamis_key){text, text ? strlen(text) : 0};
-    if (good)
+    if (e == TAMIS_OK)
         return true;
     if (reason.text[0])
-        complain("%s: %s: name one of them", reason.text, word);
-    else
-        complain("no value: %s: give attr=value, attr= (empty) or attr! (missing)", word);
-    return false;
+        return refuse("%s: %s: name one of them", reason.text, word);
+    return refuse("no value: %s: give attr=value, attr= (empty) or attr! (missing)", word);
 }
 
 /* The values of each attribute, one after the other. */

@@ -60,7 +60,7 @@ static void print_list(const struct answers *a, const char *title, const uint64_
     json_open(title, '[');
     for (size_t i = 0; i < n; i++)
         json_text(NULL, a->names[i].name);
-    json_close(']');
+    json_close();
 }
 
 static void print_text(const struct answers *a, tamis_key key, const uint64_t *hits)
@@ -83,7 +83,7 @@ static void print_key(const struct answers *a, tamis_key key, const uint64_t *hi
     print_list(a, "owners", hits);
     if (a->form == ANSWERS_LINES)
         print_list(a, "maybe", a->doubt);
-    json_close('}');
+    json_close();
 }
 
 static bool any(const uint64_t *bits, size_t words)
@@ -118,9 +118,9 @@ void answers_print(struct answers *a, const tamis_key *keys, size_t n)
 void answers_end(struct answers *a)
 {
     if (a->form == ANSWERS_OBJECT && a->names) {
-        json_close(']');
+        json_close();
         print_list(a, "maybe", a->doubtful);
-        json_close('}');
+        json_close();
     }
     free(a->hits);
     free(a->doubt);
@@ -139,7 +139,7 @@ void answers_owners(enum answers_form form, struct answers_name *names, size_t n
             json_text("owner", names[i].name);
             json_count("version", names[i].version);
             json_flag("current", !names[i].doubt);
-            json_close('}');
+            json_close();
         } else {
             put_text(names[i].doubt ? "?" : "");
             put_name(names[i].name);

@@ -127,7 +127,7 @@ static void report_owner(const char *name, const tamis_follower *follower)
     report_rate("member_miss_now", "members missed, as of then", facts.estimate.member_miss);
     report_rate("positive", "false positives", facts.estimate.positive);
     report_count("items", "keys", facts.items);
-    report_group_end();
+    report_end();
 }
 
 static void report(const struct follow *f, bool json)
@@ -147,8 +147,8 @@ static void report(const struct follow *f, bool json)
     const char *name;
     for (uint32_t i = 0; replicas_next(&f->replicas, &i, &name); i++)
         report_owner(name, copy_of(f, i));
-    report_group_end();
-    report_close();
+    report_end();
+    report_end();
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -168,12 +168,6 @@ static tamis_error step(struct follow *f, tamis_reason *reason)
         show(f);
     }
     return e;
-}
-
-static bool all_current(const struct follow *f)
-{
-    size_t n = replicas_count(&f->replicas);
-    return n && count_current(f) == n;
 }
 
 /* Starts the other threads; false after complaining. */
@@ -205,7 +199,8 @@ static int follow(struct follow *f, bool once, uint64_t limit_ms)
             reached |= e == TAMIS_OK;
             if (reached)
                 supervise_turn();
-            all = once && e == TAMIS_OK && all_current(f);
+            size_t n = replicas_count(&f->replicas);
+            all = once && e == TAMIS_OK && n && count_current(f) == n;
         } while (!stop_signal && carrier_now() < until && !all &&
                  (e == TAMIS_OK || e == TAMIS_EIO) && !atomic_load(&f->saver.failed));
     bool never = e != TAMIS_OK && !reached && !stop_signal, lost = e != TAMIS_OK && e != TAMIS_EIO;

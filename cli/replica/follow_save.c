@@ -46,9 +46,7 @@ static bool save_all(struct saver *s)
         else if (name && !save_copy(r, i, name))
             return false;
     }
-    if (replicas_write(r))
-        return true;
-    return refuse("%s: %s/status: make room, or check the permissions", strerror(errno), r->folder);
+    return replicas_write(r);
 }
 
 static void *run(void *context)

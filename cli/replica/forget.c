@@ -39,9 +39,7 @@ static int forget_copies(const char *folder, char **owner, size_t n)
                 found++;
                 break;
             }
-    if (good && found && !replicas_write(&replicas))
-        good = false,
-        complain("%s: %s/status: make room, or check the permissions", strerror(errno), folder);
+    good = good && (!found || replicas_write(&replicas));
     replicas_free(&replicas);
     return !good ? TROUBLE : found ? FOUND : NONE;
 }

@@ -89,11 +89,6 @@ bool outbox_snapshot_due(const struct outbox *box)
     return box->last && box->since > most;
 }
 
-bool outbox_ends_with(const struct outbox *box, tamis_message_type type)
-{
-    return box->n && box->message[box->n - 1].type == type;
-}
-
 void outbox_free(struct outbox *box)
 {
     drop(box, box->n);

@@ -32,7 +32,6 @@ int outbox_add(void *outbox, const void *data, size_t len);
 bool outbox_send(struct outbox *box);
 /* Is a new snapshot due, so that the messages since the last one can be dropped? */
 bool outbox_snapshot_due(const struct outbox *box);
-bool outbox_ends_with(const struct outbox *box, tamis_message_type type);
 void outbox_free(struct outbox *box);
 
 #endif

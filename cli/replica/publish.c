@@ -71,7 +71,7 @@ static void publish(struct publishing *p, bool snapshot)
     tamis_error e = tamis_origin_publish(p->origin, outbox_add, &p->box, &reason);
     if (e == TAMIS_OK && snapshot)
         e = tamis_origin_snapshot(p->origin, outbox_add, &p->box, &reason);
-    if (e == TAMIS_OK && outbox_ends_with(&p->box, TAMIS_SNAPSHOT))
+    if (e == TAMIS_OK && p->box.n && p->box.message[p->box.n - 1].type == TAMIS_SNAPSHOT)
         e = tamis_origin_beat(p->origin, outbox_add, &p->box); /* tells followers of the snapshot */
     failed(p, e, &reason);
     outbox_send(&p->box);
@@ -345,7 +345,7 @@ static void report(const struct publishing *p, bool json)
     report_count("snapshots", "snapshots", facts.snapshots);
     report_count("messages", "messages", facts.messages);
     report_size("bytes", "bytes sent", facts.bytes);
-    report_close();
+    report_end();
 }
 
 struct choices {

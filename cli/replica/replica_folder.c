@@ -148,6 +148,11 @@ bool replicas_lock(struct replicas *r)
     return succeeded(e, &reason, path);
 }
 
+static bool unwritable(const struct replicas *r)
+{
+    return refuse("%s: %s/status: make room, or check the permissions", strerror(errno), r->folder);
+}
+
 bool replicas_write(const struct replicas *r)
 {
     char path[PATH_MAX], aside[PATH_MAX], quoted[3 * TAMIS_OWNER_MAX + 8], boot[64];
@@ -155,7 +160,7 @@ bool replicas_write(const struct replicas *r)
     snprintf(aside, sizeof aside, "%s/.status.new", r->folder);
     FILE *file = fopen(aside, "w");
     if (!file)
-        return false;
+        return unwritable(r);
     boot_id(boot);
     fputs(title, file);
     if (boot[0])
@@ -180,7 +185,7 @@ bool replicas_write(const struct replicas *r)
     bool closed = fclose(file) == 0;
     if (!good)
         errno = error; /* not that of fclose */
-    return good && closed && rename(aside, path) == 0;
+    return (good && closed && rename(aside, path) == 0) || unwritable(r);
 }
 
 void replicas_remove(struct replicas *r, uint32_t number)

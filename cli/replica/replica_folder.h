@@ -48,7 +48,7 @@ bool replicas_reserve(struct replicas *r, size_t owners);
 bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fresh);
 /* Excludes other writers. False after complaining. */
 bool replicas_lock(struct replicas *r);
-/* Writes the status; false with errno. */
+/* Writes the status. False after complaining. */
 bool replicas_write(const struct replicas *r);
 /* The file of a copy; room for PATH_MAX bytes. */
 void replicas_path(const struct replicas *r, const char *name, char *out);

@@ -246,20 +246,31 @@ static void note_time(struct serve_counts *s, uint64_t nanoseconds)
     atomic_fetch_add(&s->nanoseconds, nanoseconds);
 }
 
-static void page_locate(struct serving *s, struct MHD_Connection *c, struct request *q, bool posted,
-                        struct reply *r)
+/* A request for a page: its connection, its body if it has one, and the answer to it. */
+struct asked_page {
+    struct MHD_Connection *c;
+    struct request *q;
+    bool posted;
+    struct reply *r;
+};
+
+static void page_locate(struct serving *s, struct asked_page *v)
 {
+    struct MHD_Connection *c = v->c;
+    struct bytes *body = &v->q->body;
+    struct reply *r = v->r;
+    bool posted = v->posted;
     struct wanted_keys w = {.reply = r};
     struct answers a = {.directory = s->directory, .form = ANSWERS_OBJECT, .end = '\n'};
     lib.values(c, MHD_GET_ARGUMENT_KIND, want_argument, &w);
     if (posted && w.n)
         reply_error(r, 400, "keys in the address and in the body: give them in one place");
     else if (posted && has_type(c, "Content-Type", type_text))
-        want_lines(&w, &q->body, '\n');
+        want_lines(&w, body, '\n');
     else if (posted && has_type(c, "Content-Type", type_bytes))
-        want_lines(&w, &q->body, 0);
+        want_lines(&w, body, 0);
     else if (posted)
-        want_json(&w, &q->body);
+        want_json(&w, body);
     else if (!w.n && !r->status)
         reply_error(r, 400, "no key: give /locate?key=KEY, or POST {\"keys\": [...]}");
     r->type = type_json;
@@ -283,37 +294,30 @@ static void page_locate(struct serving *s, struct MHD_Connection *c, struct requ
     atomic_fetch_add(&s->counts.keys, a.keys);
 }
 
-static void page_owners(struct serving *s, struct MHD_Connection *c, struct request *q, bool posted,
-                        struct reply *r)
+static void page_owners(struct serving *s, struct asked_page *v)
 {
-    (void)q, (void)posted;
-    bool text = has_type(c, "Accept", type_text), lines = has_type(c, "Accept", type_lines);
-    r->type = text ? type_text : lines ? type_lines : type_json;
+    bool text = has_type(v->c, "Accept", type_text), lines = has_type(v->c, "Accept", type_lines);
+    v->r->type = text ? type_text : lines ? type_lines : type_json;
     if (!serve_owners(s->directory, text ? ANSWERS_TEXT : lines ? ANSWERS_LINES : ANSWERS_OBJECT))
-        reply_error(r, 503, "out of memory");
+        reply_error(v->r, 503, "out of memory");
 }
 
-static void page_health(struct serving *s, struct MHD_Connection *c, struct request *q, bool posted,
-                        struct reply *r)
+static void page_health(struct serving *s, struct asked_page *v)
 {
-    (void)c, (void)q, (void)posted;
-    r->type = type_json;
-    r->status = serve_health(s->directory, s->following);
+    v->r->type = type_json;
+    v->r->status = serve_health(s->directory, s->following);
 }
 
-static void page_metrics(struct serving *s, struct MHD_Connection *c, struct request *q,
-                         bool posted, struct reply *r)
+static void page_metrics(struct serving *s, struct asked_page *v)
 {
-    (void)c, (void)q, (void)posted;
-    r->type = type_metrics;
+    v->r->type = type_metrics;
     serve_metrics(s->directory, s->following, &s->counts);
 }
 
 static const struct route {
     const char *path;
     bool posts;
-    void (*page)(struct serving *s, struct MHD_Connection *c, struct request *q, bool posted,
-                 struct reply *r);
+    void (*page)(struct serving *s, struct asked_page *v);
 } routes[] = {{"/locate", true, page_locate},
               {"/owners", false, page_owners},
               {"/healthz", false, page_health},
@@ -343,12 +347,8 @@ static enum MHD_Result send_reply(struct serving *s, struct MHD_Connection *c, s
         snprintf(number, sizeof number, "%llu", (unsigned long long)r->doubtful);
         lib.header(response, "Tamis-Doubt", number);
     }
-    unsigned hundreds = r->status / 100;
-    atomic_fetch_add(&s->counts.requests[hundreds == 2   ? 0
-                                         : hundreds == 4 ? 1
-                                         : hundreds == 5 ? 2
-                                                         : 3],
-                     1);
+    static const uint8_t kind[] = {3, 3, 0, 3, 1, 2}; /* by hundreds */
+    atomic_fetch_add(&s->counts.requests[kind[r->status / 100]], 1);
     enum MHD_Result done = lib.queue(c, r->status, response);
     lib.destroy(response);
     return done;
@@ -372,7 +372,7 @@ static enum MHD_Result reply(struct serving *s, struct MHD_Connection *c, struct
     } else if (!r->status) {
         r->text.most = ANSWER_MOST;
         put_into(&r->text);
-        route->page(s, c, q, posted, r);
+        route->page(s, &(struct asked_page){c, q, posted, r});
         put_into(NULL);
         if (r->text.failed)
             reply_error(r, 413, "the answer is too long: ask for fewer keys at a time");
@@ -382,7 +382,7 @@ static enum MHD_Result reply(struct serving *s, struct MHD_Connection *c, struct
         put_into(&r->text);
         json_open(NULL, '{');
         json_text("error", r->why);
-        json_close('}');
+        json_close();
         put_into(NULL);
         r->type = type_json;
     }

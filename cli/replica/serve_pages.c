@@ -71,7 +71,7 @@ static void owner_facts(const struct view *v)
     json_count("items", f->items);
     json_count("bits", f->bits);
     json_count("bytes", f->bytes);
-    json_close('}');
+    json_close();
 }
 
 static int by_name(const void *x, const void *y)
@@ -92,8 +92,8 @@ bool serve_owners(const tamis_directory *d, enum answers_form form)
         json_open("owners", '[');
         for (size_t i = 0; i < n; i++)
             owner_facts(&views[i]);
-        json_close(']');
-        json_close('}');
+        json_close();
+        json_close();
     } else if (good) {
         for (size_t i = 0; i < n; i++)
             names[i] = (struct answers_name){views[i].name, views[i].doubt, views[i].facts.version};
@@ -122,7 +122,7 @@ unsigned serve_health(const tamis_directory *d, const tamis_following *following
     json_count("doubt", live - current);
     json_flag("cut_off", follow.cut_off);
     json_real("reached", reached(&follow));
-    json_close('}');
+    json_close();
     return current ? 200 : 503;
 }
 

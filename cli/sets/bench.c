@@ -252,7 +252,7 @@ static int bench_kind(struct bench *b, const char *key, const char *title, tamis
         report_filter(b, f, add);
         if (o.growth == TAMIS_FIXED && !o.deletable)
             report_threads(b, f);
-        report_group_end();
+        report_end();
     }
     tamis_filter_free(f);
     return status;
@@ -277,7 +277,7 @@ static int bench_all(struct bench *b)
         status = bench_kind(
             b, "deletable", "deletable, sized in advance",
             (tamis_options){.growth = TAMIS_FIXED, .capacity = b->items, .deletable = true});
-    report_close();
+    report_end();
     return status;
 }
 

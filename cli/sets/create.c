@@ -77,13 +77,9 @@ int verb_create(int argc, char **argv)
         return TROUBLE;
     }
     store.set = made;
-    int status = FOUND;
-    if (!force && store_exists(path))
-        status = complain("the file exists: %s: give another name, or --force", path);
-    else if (!store_save(&store, no_key ? TAMIS_SAVE_NO_KEY : 0))
-        status = TROUBLE;
-    else if (json)
-        store_report(&store, true, false);
+    int status = store_free(path, force)
+                     ? store_finish(&store, no_key ? TAMIS_SAVE_NO_KEY : 0, json)
+                     : TROUBLE;
     store_end(&store);
     return status;
 }

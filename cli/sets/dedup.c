@@ -89,44 +89,6 @@ static void dedup_report(const struct dedup *d, bool json)
         remark("%llu lines, %llu new: expected to be lost: %.3g", n, fresh, lost < 1e-6 ? 0 : lost);
 }
 
-/* Saves after the lines were written: only then may a file say that they were seen. */
-static int dedup_finish(struct dedup *d, int status, const char *path)
-{
-    if (d->error == TAMIS_EFULL)
-        return complain(
-            "the filter is full: %s: nothing was saved; make a larger one (--capacity) or "
-            "one that grows (--growth)",
-            path);
-    if (d->error != TAMIS_OK)
-        return complain_of(d->error, NULL, path);
-    if (status == FOUND && !put_flush())
-        return TROUBLE; /* reported at the end of the program */
-    return status;
-}
-
-static int dedup_memory(struct dedup *d, struct make *make, const struct store_options *files,
-                        bool json)
-{
-    bool plain = !make->formed && !make->like && !files->key_file;
-    if (plain) {
-        d->sieve = sieve_new(make->options.fpp, make->options.capacity);
-        if (!d->sieve)
-            return complain("out of memory: --capacity: give a smaller one");
-        sieve_foresee(d->sieve, lines_to_come(d->keys.end));
-    } else {
-        d->filter = as_filter(make_filter(make, TAMIS_KIND_FILTER, files, "filter in memory"));
-        if (!d->filter)
-            return TROUBLE;
-    }
-    const struct work work = {plain ? sieve_family(d->sieve) : d->filter, NULL, dedup_batch, d};
-    int status = dedup_finish(d, keys_run(&d->keys, &work), "filter in memory");
-    if (status == FOUND)
-        dedup_report(d, json);
-    sieve_free(d->sieve);
-    tamis_filter_free(d->filter);
-    return status;
-}
-
 /* Are two filters built alike, as far as a used one shows? The vectors of a window come and go,
    and grow when far more keys arrive than expected, so they are not compared. */
 static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
@@ -164,6 +126,47 @@ static struct set *load_as_told(struct make *make, const struct store_options *f
     return set;
 }
 
+/* Reads the lines; the file, if there is one, is saved after they were written: only then may it say that they
+   were seen. */
+static int dedup_run(struct dedup *d, const struct store *store, const char *path, bool json)
+{
+    const struct work work = {d->sieve ? sieve_family(d->sieve) : d->filter, NULL, dedup_batch, d};
+    int status = keys_run(&d->keys, &work);
+    if (d->error == TAMIS_EFULL)
+        return complain(
+            "the filter is full: %s: nothing was saved; make a larger one (--capacity) or "
+            "one that grows (--growth)",
+            path);
+    if (d->error != TAMIS_OK)
+        return complain_of(d->error, NULL, path);
+    if (status == FOUND && !put_flush())
+        return TROUBLE; /* reported at the end of the program */
+    if (status == FOUND && store && !store_save(store, 0))
+        return TROUBLE;
+    if (status == FOUND)
+        dedup_report(d, json);
+    return status;
+}
+
+static int dedup_memory(struct dedup *d, struct make *make, const struct store_options *files,
+                        bool json)
+{
+    if (!make->formed && !make->like && !files->key_file) {
+        d->sieve = sieve_new(make->options.fpp, make->options.capacity);
+        if (!d->sieve)
+            return complain("out of memory: --capacity: give a smaller one");
+        sieve_foresee(d->sieve, lines_to_come(d->keys.end));
+    } else {
+        d->filter = as_filter(make_filter(make, TAMIS_KIND_FILTER, files, "filter in memory"));
+        if (!d->filter)
+            return TROUBLE;
+    }
+    int status = dedup_run(d, NULL, "filter in memory", json);
+    sieve_free(d->sieve);
+    tamis_filter_free(d->filter);
+    return status;
+}
+
 static int dedup_file(struct dedup *d, struct make *make, const struct store_options *files,
                       const char *path, bool json)
 {
@@ -172,16 +175,8 @@ static int dedup_file(struct dedup *d, struct make *make, const struct store_opt
         return TROUBLE;
     store.set = store_exists(path) ? load_as_told(make, files, path)
                                    : make_filter(make, TAMIS_KIND_FILTER, files, path);
-    int status = TROUBLE;
     d->filter = as_filter(store.set);
-    if (store.set) {
-        const struct work work = {d->filter, NULL, dedup_batch, d};
-        status = dedup_finish(d, keys_run(&d->keys, &work), path);
-        if (status == FOUND && !store_save(&store, 0))
-            status = TROUBLE;
-    }
-    if (status == FOUND)
-        dedup_report(d, json);
+    int status = store.set ? dedup_run(d, &store, path, json) : TROUBLE;
     store_end(&store);
     return status;
 }

@@ -14,7 +14,7 @@ struct key_job {
     struct records records;
     struct store_options files;
     struct store store;
-    bool json, verbose;
+    bool json, verbose, removing;
     tamis_error error;
     uint64_t n, done; /* keys read; keys added, removed or found */
     uint64_t pending;
@@ -70,16 +70,36 @@ static const char *things(const struct key_job *job)
 
 /* ---- add and remove -------------------------------------------------------------------------- */
 
-struct change {
-    bool (*batch)(void *job, struct batch *batch);
-    bool (*records)(void *job, struct record_batch *batch);
-    void (*report)(const struct key_job *job);
-    bool none_is_1; /* exit status 1 if nothing was changed */
-};
-
-static bool changed(const struct key_job *job, const struct change *how)
+/* Keys and records that were changed: how each fared. */
+static bool changed(struct key_job *job, const uint8_t *outcomes, size_t done)
 {
-    return how->none_is_1 ? job->done + job->pending > 0 : job->n > 0;
+    job->n += done;
+    for (size_t i = 0; i < done; i++) {
+        job->done += job->removing ? outcomes[i] == TAMIS_REMOVED : outcomes[i];
+        job->pending += job->removing && outcomes[i] == TAMIS_PENDING;
+    }
+    return job->error == TAMIS_OK;
+}
+
+static bool change_batch(void *context, struct batch *b)
+{
+    struct key_job *job = context;
+    tamis_filter *f = as_filter(job->store.set);
+    uint16_t who[KEYS_BATCH];
+    size_t n = b->n_none ? batch_pack(b, who) : b->n, done = 0;
+    job->error = job->removing ? tamis_filter_remove_many(f, b->digest, n, b->mark, &done)
+                               : tamis_filter_add_many(f, b->digest, n, b->mark, &done);
+    return changed(job, b->mark, done);
+}
+
+static bool change_records(void *context, struct record_batch *b)
+{
+    struct key_job *job = context;
+    tamis_records *r = as_records(job->store.set);
+    size_t done = 0;
+    job->error = job->removing ? tamis_records_remove_many(r, b->digest, b->n, b->mark, &done)
+                               : tamis_records_add_many(r, b->digest, b->n, b->mark, &done);
+    return changed(job, b->mark, done);
 }
 
 static int complain_change(const struct key_job *job)
@@ -96,9 +116,33 @@ static int complain_change(const struct key_job *job)
     return complain_of(job->error, NULL, path);
 }
 
-static int run_change(int argc, char **argv, const struct change *how)
+/* An add has no pending keys, and its others were members already. */
+static void report_change(const struct key_job *job)
 {
-    struct key_job job = {.keys = KEYS_DEFAULT};
+    unsigned long long n = job->n, done = job->done, pending = job->pending,
+                       others = n - done - pending;
+    if (job->verbose && job->removing)
+        remark("%llu %s: %s: %llu removed, %llu pending, %llu absent", n, things(job),
+               job->store.path, done, pending, others);
+    else if (job->verbose)
+        remark("%llu %s: %s: %llu added, %llu seemed to be members already", n, things(job),
+               job->store.path, done, others);
+    if (!job->json)
+        return;
+    json_open(NULL, '{');
+    json_count(things(job), n);
+    json_count(job->removing ? "removed" : "added", done);
+    if (job->removing)
+        json_count("pending", pending);
+    json_count(job->removing ? "absent" : "already", others);
+    if (store_has_records(&job->store))
+        json_count("bad", job->records.bad);
+    json_close();
+}
+
+static int run_change(int argc, char **argv, bool removing)
+{
+    struct key_job job = {.keys = KEYS_DEFAULT, .removing = removing};
     const struct arg args[] = {
         JOB_ARGS(job),
         STORE_WRITE_ARG(job.files),
@@ -107,122 +151,32 @@ static int run_change(int argc, char **argv, const struct change *how)
     };
     if (!job_begin(&job, argc, argv, args, COUNT(args), true))
         return TROUBLE;
-    const struct work keys = {as_filter(job.store.set), NULL, how->batch, &job};
-    const struct records_work records = {as_records(job.store.set), false, how->records, NULL,
+    const struct work keys = {as_filter(job.store.set), NULL, change_batch, &job};
+    const struct records_work records = {as_records(job.store.set), false, change_records, NULL,
                                          &job};
     int status = store_has_records(&job.store) ? records_run(&job.records, &records)
                                                : keys_run(&job.keys, &keys);
+    bool any = removing ? job.done + job.pending > 0 : job.n > 0;
     if (job.error != TAMIS_OK)
         status = complain_change(&job);
-    if (status == FOUND && changed(&job, how) && !store_save(&job.store, 0))
+    if (status == FOUND && any && !store_save(&job.store, 0))
         status = TROUBLE;
     if (status == FOUND)
-        how->report(&job);
-    if (status == FOUND && how->none_is_1 && !changed(&job, how))
+        report_change(&job);
+    if (status == FOUND && removing && !any)
         status = NONE;
     store_end(&job.store);
     return status;
 }
 
-static bool added(struct key_job *job, const uint8_t *fresh, size_t done)
-{
-    job->n += done;
-    for (size_t i = 0; i < done; i++)
-        job->done += fresh[i];
-    return job->error == TAMIS_OK;
-}
-
-static bool add_batch(void *context, struct batch *b)
-{
-    struct key_job *job = context;
-    uint16_t who[KEYS_BATCH];
-    size_t n = b->n_none ? batch_pack(b, who) : b->n, done;
-    job->error = tamis_filter_add_many(as_filter(job->store.set), b->digest, n, b->mark, &done);
-    return added(job, b->mark, done);
-}
-
-static bool add_records(void *context, struct record_batch *b)
-{
-    struct key_job *job = context;
-    size_t done;
-    job->error =
-        tamis_records_add_many(as_records(job->store.set), b->digest, b->n, b->mark, &done);
-    return added(job, b->mark, done);
-}
-
-static void report_add(const struct key_job *job)
-{
-    unsigned long long n = job->n, fresh = job->done;
-    if (job->verbose)
-        remark("%llu %s: %s: %llu added, %llu seemed to be members already", n, things(job),
-               job->store.path, fresh, n - fresh);
-    if (!job->json)
-        return;
-    json_open(NULL, '{');
-    json_count(things(job), n);
-    json_count("added", fresh);
-    json_count("already", n - fresh);
-    if (store_has_records(&job->store))
-        json_count("bad", job->records.bad);
-    json_close('}');
-}
-
 int verb_add(int argc, char **argv)
 {
-    static const struct change how = {add_batch, add_records, report_add, false};
-    return run_change(argc, argv, &how);
-}
-
-static bool removed(struct key_job *job, const uint8_t *outcomes, size_t done)
-{
-    job->n += done;
-    for (size_t i = 0; i < done; i++) {
-        job->done += outcomes[i] == TAMIS_REMOVED;
-        job->pending += outcomes[i] == TAMIS_PENDING;
-    }
-    return job->error == TAMIS_OK;
-}
-
-static bool remove_batch(void *context, struct batch *b)
-{
-    struct key_job *job = context;
-    uint16_t who[KEYS_BATCH];
-    size_t n = b->n_none ? batch_pack(b, who) : b->n, done = 0;
-    job->error = tamis_filter_remove_many(as_filter(job->store.set), b->digest, n, b->mark, &done);
-    return removed(job, b->mark, done);
-}
-
-static bool remove_records(void *context, struct record_batch *b)
-{
-    struct key_job *job = context;
-    size_t done = 0;
-    job->error =
-        tamis_records_remove_many(as_records(job->store.set), b->digest, b->n, b->mark, &done);
-    return removed(job, b->mark, done);
-}
-
-static void report_remove(const struct key_job *job)
-{
-    unsigned long long n = job->n, gone = job->done, pending = job->pending;
-    if (job->verbose)
-        remark("%llu %s: %s: %llu removed, %llu pending, %llu absent", n, things(job),
-               job->store.path, gone, pending, n - gone - pending);
-    if (!job->json)
-        return;
-    json_open(NULL, '{');
-    json_count(things(job), n);
-    json_count("removed", gone);
-    json_count("pending", pending);
-    json_count("absent", n - gone - pending);
-    if (store_has_records(&job->store))
-        json_count("bad", job->records.bad);
-    json_close('}');
+    return run_change(argc, argv, false);
 }
 
 int verb_remove(int argc, char **argv)
 {
-    static const struct change how = {remove_batch, remove_records, report_remove, true};
-    return run_change(argc, argv, &how);
+    return run_change(argc, argv, true);
 }
 
 /* ---- check ----------------------------------------------------------------------------------- */
@@ -322,7 +276,7 @@ static void report_check(const struct key_check *c)
         json_flag("verified", c->verified);
         json_count("bad", c->job.records.bad);
     }
-    json_close('}');
+    json_close();
 }
 
 int verb_check(int argc, char **argv)

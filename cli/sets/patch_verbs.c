@@ -84,12 +84,9 @@ int verb_apply(int argc, char **argv)
     if (read_patch(path, &patch) &&
         store_change(&store, words.word[0], TAMIS_KIND_FILTER, &files)) {
         tamis_error e = tamis_filter_apply(as_filter(store.set), patch.data, patch.len, &reason);
-        if (e != TAMIS_OK)
-            complain_of(e, &reason, e == TAMIS_EBASE ? store.path : path ? path : "standard input");
-        else if (store_save(&store, 0))
-            status = FOUND;
-        if (status == FOUND && json)
-            store_report(&store, true, false);
+        const char *of = e == TAMIS_EBASE ? store.path : path ? path : "standard input";
+        if (succeeded(e, &reason, of))
+            status = store_finish(&store, 0, json);
         store_end(&store);
     }
     bytes_end(&patch);

@@ -138,6 +138,21 @@ bool store_save(const struct store *store, unsigned save_flags)
     return succeeded(e, &reason, store->path);
 }
 
+int store_finish(const struct store *store, unsigned save_flags, bool json)
+{
+    if (!store_save(store, save_flags))
+        return TROUBLE;
+    if (json)
+        store_report(store, true, false);
+    return FOUND;
+}
+
+bool store_free(const char *path, bool force)
+{
+    return force || !store_exists(path) ||
+           refuse("the file exists: %s: give another name, or --force", path);
+}
+
 void store_end(struct store *store)
 {
     set_free(store->set);

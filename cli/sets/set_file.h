@@ -49,6 +49,10 @@ static inline bool store_has_records(const struct store *store)
 /* Locks a file that will be written, whether it exists or not; reads nothing. */
 bool store_lock(struct store *store, const char *path, const struct store_options *options);
 bool store_save(const struct store *store, unsigned save_flags);
+/* Saves it and, for JSON, prints its figures; returns the exit status. */
+int store_finish(const struct store *store, unsigned save_flags, bool json);
+/* May a file of this name be written? Complains if there is one, unless it may be replaced. */
+bool store_free(const char *path, bool force);
 void store_end(struct store *store); /* unlocks and frees */
 
 /* 16 bytes, or 32 hexadecimal digits and perhaps a newline. */

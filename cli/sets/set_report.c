@@ -19,7 +19,7 @@ static void report_vectors(const tamis_filter *filter)
                               (double)v.items, (double)v.ones,   v.fpp};
         report_row(row);
     }
-    report_table_end();
+    report_end();
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -36,9 +36,9 @@ static void report_attributes(const tamis_records *index)
             json_count("bits", a.bits);
             json_real("distinct", a.distinct);
             json_real("fpp_now", a.fpp);
-            json_close('}');
+            json_close();
         }
-    report_list_end();
+    report_end();
 }
 
 static void report_combos(const tamis_records *index, uint32_t n)
@@ -52,10 +52,10 @@ static void report_combos(const tamis_records *index, uint32_t n)
         if (report_item("combination", "%s, fpp now %.3g", names, rate)) {
             json_text("attributes", names);
             json_real("fpp_now", rate);
-            json_close('}');
+            json_close();
         }
     }
-    report_list_end();
+    report_end();
 }
 
 static void report_rates(const struct store *store, const tamis_records_facts *facts, bool all)
@@ -116,5 +116,5 @@ void store_report(const struct store *store, bool json, bool all)
         report_count("hashes", "hashes (most)", i->hashes);
     report_count("pending", "pending removals", i->pending);
     report_rates(store, &facts, all);
-    report_close();
+    report_end();
 }

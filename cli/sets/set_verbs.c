@@ -48,7 +48,7 @@ static bool verify_one(const char *path, bool json)
             json_text("reason", reason.text[0] ? reason.text : tamis_error_text(e));
             json_count("offset", reason.offset);
         }
-        json_close('}');
+        json_close();
     } else if (e == TAMIS_OK) {
         put_name(path);
         put_format(": OK, %llu bytes\n", bytes);
@@ -90,13 +90,7 @@ static int change(int argc, char **argv, bool fold)
     unsigned flags = restate ? TAMIS_MERGE_RESTATE : 0;
     tamis_error e =
         fold ? tamis_filter_fold(as_filter(store.set), flags, &reason) : set_clear(store.set);
-    int status = FOUND;
-    if (e != TAMIS_OK)
-        status = complain_of(e, &reason, store.path);
-    else if (!store_save(&store, 0))
-        status = TROUBLE;
-    else if (json)
-        store_report(&store, true, false);
+    int status = succeeded(e, &reason, store.path) ? store_finish(&store, 0, json) : TROUBLE;
     store_end(&store);
     return status;
 }
@@ -120,12 +114,6 @@ struct combine {
     bool restate, concat, disjoint;
 };
 
-static unsigned merge_flags(const struct combine *c)
-{
-    return (c->restate ? TAMIS_MERGE_RESTATE : 0) | (c->concat ? TAMIS_MERGE_CONCAT : 0) |
-           (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
-}
-
 /* Merges the file at path into `all`. */
 static bool merge_one(const struct combine *c, struct store *all, const char *path)
 {
@@ -133,7 +121,9 @@ static bool merge_one(const struct combine *c, struct store *all, const char *pa
     struct set *other = store_read(path, set_kind(all->set), STORE_WHOLE, &c->files);
     if (!other)
         return false;
-    tamis_error e = set_merge(all->set, other, merge_flags(c), &reason);
+    unsigned flags = (c->restate ? TAMIS_MERGE_RESTATE : 0) | (c->concat ? TAMIS_MERGE_CONCAT : 0) |
+                     (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
+    tamis_error e = set_merge(all->set, other, flags, &reason);
     set_free(other);
     return succeeded(e, &reason, path);
 }
@@ -161,25 +151,19 @@ static int combine(struct combine *c, const struct words *words,
                    bool (*one)(const struct combine *, struct store *, const char *))
 {
     struct store store;
-    bool is_input = false, good = true;
+    bool force = c->force; /* it may be one of the inputs */
     for (size_t i = 0; i < words->n; i++)
-        is_input |= strcmp(words->word[i], c->output) == 0;
+        force |= strcmp(words->word[i], c->output) == 0;
     if (!store_lock(&store, c->output, &c->files))
         return TROUBLE;
-    if (store_exists(c->output) && !is_input && !c->force) {
-        complain("the file exists: %s: give another name, or --force", c->output);
-        good = false;
-    }
-    if (good)
+    if (store_free(c->output, force))
         store.set = store_read(words->word[0], TAMIS_KIND_NONE, STORE_LOAD, &c->files);
-    good = store.set != NULL;
+    bool good = store.set != NULL;
     for (size_t i = 1; good && i < words->n; i++)
         good = one(c, &store, words->word[i]);
-    good = good && store_save(&store, c->no_key ? TAMIS_SAVE_NO_KEY : 0);
-    if (good && c->json)
-        store_report(&store, true, false);
+    int status = good ? store_finish(&store, c->no_key ? TAMIS_SAVE_NO_KEY : 0, c->json) : TROUBLE;
     store_end(&store);
-    return good ? FOUND : TROUBLE;
+    return status;
 }
 
 static int combine_verb(int argc, char **argv, bool merge)

@@ -2,6 +2,7 @@
 #include "args.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,12 +10,9 @@
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-static const struct {
+struct unit {
     const char *name;
     double factor;
-} suffixes[] = {
-    {"k", 1e3},     {"K", 1e3},     {"M", 1e6},     {"G", 1e9},     {"T", 1e12},
-    {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
 };
 
 /* The number at the start of a text, which begins with a digit or a point: no sign, no "inf", no
@@ -30,19 +28,26 @@ static bool number(const char *text, double *out, const char **rest)
     return end != text && errno == 0 && *out < 1e300; /* 1e-400 is not 0 */
 }
 
-static bool parse_real(const char *text, double *out)
+/* A number followed by one of n units. */
+static bool measure(const char *text, const struct unit *units, size_t n, double *out)
 {
     const char *rest;
     if (!number(text, out, &rest))
         return false;
-    if (*rest == 0)
-        return true;
-    for (size_t i = 0; i < COUNT(suffixes); i++)
-        if (strcmp(rest, suffixes[i].name) == 0) {
-            *out *= suffixes[i].factor;
-            return true;
-        }
-    return false;
+    size_t i = 0;
+    while (i < n && strcmp(rest, units[i].name) != 0)
+        i++;
+    *out *= i < n ? units[i].factor : 1;
+    return i < n;
+}
+
+static bool parse_real(const char *text, double *out)
+{
+    static const struct unit units[] = {
+        {"", 1},     {"k", 1e3},     {"K", 1e3},     {"M", 1e6},     {"G", 1e9},
+        {"T", 1e12}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40},
+    };
+    return measure(text, units, COUNT(units), out);
 }
 
 bool parse_count(const char *text, uint64_t *out)
@@ -62,35 +67,21 @@ bool parse_count(const char *text, uint64_t *out)
 bool parse_rate(const char *text, double *out)
 {
     const char *rest;
-    if (!number(text, out, &rest))
+    if (!number(text, out, &rest) || (*rest && strcmp(rest, "%") != 0))
         return false;
-    if (strcmp(rest, "%") == 0)
-        *out /= 100;
-    else if (*rest)
-        return false;
+    *out /= *rest ? 100 : 1;
     return *out > 0 && *out < 1;
 }
 
 bool parse_time(const char *text, uint64_t *nanoseconds)
 {
-    static const struct {
-        const char *name;
-        double factor;
-    } units[] = {{"ms", 1e6},   {"s", 1e9},     {"m", 60e9},
-                 {"h", 3600e9}, {"d", 86400e9}, {"w", 7 * 86400e9}};
-    const char *rest;
+    static const struct unit units[] = {{"ms", 1e6},   {"s", 1e9},     {"m", 60e9},
+                                        {"h", 3600e9}, {"d", 86400e9}, {"w", 7 * 86400e9}};
     double value;
-    if (!number(text, &value, &rest))
+    if (!measure(text, units, COUNT(units), &value) || !(value >= 1 && value < 0x1p63))
         return false;
-    for (size_t i = 0; i < COUNT(units); i++)
-        if (strcmp(rest, units[i].name) == 0) {
-            value *= units[i].factor;
-            if (!(value >= 1 && value < 0x1p63))
-                return false;
-            *nanoseconds = (uint64_t)value;
-            return true;
-        }
-    return false;
+    *nanoseconds = (uint64_t)value;
+    return true;
 }
 
 size_t parse_list(const char *text, double *out, size_t room)
@@ -157,38 +148,23 @@ struct reading {
     uint64_t seen; /* one bit per option given */
 };
 
-static const char *expected(const struct arg *arg)
-{
-    switch (arg->kind) {
-    case ARG_COUNT:
-        return "a whole number such as 1000, 10k, 10M or 64Mi";
-    case ARG_REAL:
-        return "a number, 0 or more";
-    case ARG_RATE:
-        return "a rate between 0 and 1, such as 0.01, 1e-9 or 1%";
-    case ARG_TIME:
-        return "a time such as 200ms, 30s or 5m";
-    case ARG_WHILE:
-        return "a time such as 200ms, 30s or 1h, or none";
-    case ARG_BYTE:
-        return "one byte, or \\t";
-    default:
-        return arg->choices;
-    }
-}
+/* What to give instead of a wrong value. */
+static const char *const expected[] = {
+    [ARG_COUNT] = "a whole number such as 1000, 10k, 10M or 64Mi",
+    [ARG_REAL] = "a number, 0 or more",
+    [ARG_RATE] = "a rate between 0 and 1, such as 0.01, 1e-9 or 1%",
+    [ARG_TIME] = "a time such as 200ms, 30s or 5m",
+    [ARG_WHILE] = "a time such as 200ms, 30s or 1h, or none",
+    [ARG_BYTE] = "one byte, or \\t",
+};
 
 /* The option as the user wrote it: "--fpp" or "-j". */
 static const char *as_written(const struct arg *arg, bool by_letter, char room[48])
 {
-    if (by_letter) {
-        room[0] = '-';
-        room[1] = arg->letter;
-        room[2] = 0;
-    } else {
-        room[0] = room[1] = '-';
-        strncpy(room + 2, arg->name, 45);
-        room[47] = 0;
-    }
+    if (by_letter)
+        snprintf(room, 48, "-%c", arg->letter);
+    else
+        snprintf(room, 48, "--%s", arg->name);
     return room;
 }
 
@@ -236,9 +212,8 @@ static bool take_value(const struct arg *arg, const char *text, const char *writ
         good = *(unsigned *)arg->to != 0;
         break;
     }
-    if (!good)
-        complain("wrong value '%s': %s: give %s", text, written, expected(arg));
-    return good;
+    return good || refuse("wrong value '%s': %s: give %s", text, written,
+                          arg->choices ? arg->choices : expected[arg->kind]);
 }
 
 /* `value`: what follows "=" or the letter; NULL if nothing does. */

@@ -120,51 +120,34 @@ static const char *system_advice(int error)
     }
 }
 
-static const char *help_of_verb(void)
-{
-    static char text[64];
-    snprintf(text, sizeof text, "see tamis help %s", verb_name);
-    return text;
-}
-
 static const char *advice(tamis_error error)
 {
-    switch (error) {
-    case TAMIS_ENOMEM:
-        return "free some memory and run again";
-    case TAMIS_EFULL:
-        return "make a larger one (--capacity), one that grows (--growth), or allow --overfill";
-    case TAMIS_ESPACE:
-        return "make one with a larger memory limit";
-    case TAMIS_EFAMILY:
-        return "make filters that belong together with create --like or --key-file";
-    case TAMIS_ESHAPE:
-        return verb_is("fold") ? "make one of 2^n bits with create --bits"
-                               : "make them alike with create --like";
-    case TAMIS_ERATE:
-        return "allow a new rate with --restate";
-    case TAMIS_EREADONLY:
-        return "it has only bits; change the filter it was made from";
-    case TAMIS_EFORMAT:
-        return "give a file written by tamis, or restore it from a copy";
-    case TAMIS_EVERSION:
-        return "get a newer tamis";
-    case TAMIS_ECHECKSUM:
-        return "restore it from a copy";
-    case TAMIS_EBASE:
-        return "apply patches in order, each to the version it was made from";
-    case TAMIS_EKEY:
-        return "give --key-file";
-    case TAMIS_EBUSY:
-        return "run again later, or without --no-wait";
-    case TAMIS_EKIND:
-        if (verb_is("find") || verb_is("check") || verb_is("add") || verb_is("remove"))
-            return "catalogs are for tamis find, filters and records for tamis check";
-        return verb_is("merge") || verb_is("intersect") ? "make them alike with create --like"
-                                                        : help_of_verb();
-    default:
-        return help_of_verb();
-    }
+    static const char *const texts[TAMIS_ERROR_COUNT] = {
+        [TAMIS_ENOMEM] = "free some memory and run again",
+        [TAMIS_EFULL] =
+            "make a larger one (--capacity), one that grows (--growth), or allow --overfill",
+        [TAMIS_ESPACE] = "make one with a larger memory limit",
+        [TAMIS_EFAMILY] = "make filters that belong together with create --like or --key-file",
+        [TAMIS_ESHAPE] = "make them alike with create --like",
+        [TAMIS_ERATE] = "allow a new rate with --restate",
+        [TAMIS_EREADONLY] = "it has only bits; change the filter it was made from",
+        [TAMIS_EFORMAT] = "give a file written by tamis, or restore it from a copy",
+        [TAMIS_EVERSION] = "get a newer tamis",
+        [TAMIS_ECHECKSUM] = "restore it from a copy",
+        [TAMIS_EBASE] = "apply patches in order, each to the version it was made from",
+        [TAMIS_EKEY] = "give --key-file",
+        [TAMIS_EBUSY] = "run again later, or without --no-wait",
+    };
+    static char see[64];
+    if (error == TAMIS_ESHAPE && verb_is("fold"))
+        return "make one of 2^n bits with create --bits";
+    if (error == TAMIS_EKIND &&
+        (verb_is("find") || verb_is("check") || verb_is("add") || verb_is("remove")))
+        return "catalogs are for tamis find, filters and records for tamis check";
+    if (error == TAMIS_EKIND && (verb_is("merge") || verb_is("intersect")))
+        error = TAMIS_ESHAPE;
+    snprintf(see, sizeof see, "see tamis help %s", verb_name);
+    return (size_t)error < COUNT(texts) && texts[error] ? texts[error] : see;
 }
 
 /* The text of the reason, without the file name it may begin with. */

@@ -258,6 +258,9 @@ static const struct {
      "                       threads_speedup]\n\n"
      "Examples:\n"
      "  $ tamis bench --items 10k --json >bench.json\n"},
+    {"plan", help_plan},
+    {"index", help_index},
+    {"find", help_find},
     {"publish", help_publish},
     {"follow", help_follow},
     {"locate", help_locate},
@@ -317,14 +320,6 @@ bool help_print(const char *verb)
         put_text(overview);
         return true;
     }
-    static const struct {
-        const char *verb, *text;
-    } long_ones[] = {{"plan", help_plan}, {"index", help_index}, {"find", help_find}};
-    for (size_t i = 0; i < COUNT(long_ones); i++)
-        if (strcmp(verb, long_ones[i].verb) == 0) {
-            put_text(long_ones[i].text);
-            return true;
-        }
     for (size_t i = 0; i < COUNT(texts); i++)
         if (strcmp(verb, texts[i].verb) == 0) {
             put_text(texts[i].text);

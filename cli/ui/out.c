@@ -159,7 +159,8 @@ int put_end(int status)
 
 static _Thread_local struct {
     int depth;
-    bool later; /* a value was written at this depth: a comma comes next */
+    uint64_t lists; /* the innermost 64 brackets, the last one lowest: 1 is a list */
+    bool later;     /* a value was written at this depth: a comma comes next */
 } json;
 
 void put_into(struct bytes *text)
@@ -220,12 +221,14 @@ void json_open(const char *key, char bracket)
     json_key(key);
     put_format("%c", bracket);
     json.later = false;
+    json.lists = json.lists << 1 | (bracket == '[');
     json.depth++;
 }
 
-void json_close(char bracket)
+void json_close(void)
 {
-    put_format("%c", bracket);
+    put_text(json.lists & 1 ? "]" : "}");
+    json.lists >>= 1;
     json.later = true;
     if (--json.depth == 0) {
         put_text("\n");

@@ -30,7 +30,7 @@ int put_end(int status);
 /* JSON on one line. `key` is NULL inside an array; NaN and infinity become null, bytes that are
    not UTF-8 become U+FFFD. */
 void json_open(const char *key, char bracket); /* '{' or '[' */
-void json_close(char bracket);                 /* '}' or ']'; the outermost ends the line */
+void json_close(void);                         /* the innermost; the outermost ends the line */
 void json_text(const char *key, const char *text);
 void json_bytes(const char *key, const void *data, size_t len);
 void json_raw(const char *key, const void *json, size_t len); /* JSON as it is */

@@ -24,8 +24,7 @@ double seconds(void)
     return 1e-9 * (double)clock_steady(NULL);
 }
 
-/* 1234567 -> "1.2 MiB" */
-static const char *size_text(double bytes, char room[32])
+const char *size_text(double bytes, char room[32])
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
     size_t i = 0;

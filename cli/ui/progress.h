@@ -18,6 +18,7 @@ void progress_step(uint64_t bytes); /* so many more bytes */
 void progress_hide(void);
 void progress_end(void);
 
-double seconds(void); /* since some moment; never set back */
+double seconds(void);                               /* since some moment; never set back */
+const char *size_text(double bytes, char room[32]); /* 1234567: "1.2 MiB" */
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "escape.h"
 #include "out.h"
+#include "progress.h"
 
 #define LINES 64 /* values of one group */
 #define ROWS  128
@@ -73,14 +74,6 @@ void report_open(bool json)
         json_open(NULL, '{');
 }
 
-void report_close(void)
-{
-    if (report.json)
-        json_close('}');
-    else
-        flush();
-}
-
 void report_text(const char *key, const char *label, const char *text)
 {
     if (report.json)
@@ -120,10 +113,8 @@ void report_rate(const char *key, const char *label, double value)
 {
     if (report.json)
         json_real(key, value);
-    else if (value != value)
-        snprintf(line(label), sizeof report.value[0], "-");
     else
-        snprintf(line(label), sizeof report.value[0], "%.6g", value);
+        snprintf(line(label), sizeof report.value[0], value != value ? "-" : "%.6g", value);
 }
 
 void report_none(const char *key, const char *label, const char *text)
@@ -144,43 +135,32 @@ void report_flag(const char *key, const char *label, bool value)
 
 void report_size(const char *key, const char *label, uint64_t bytes)
 {
-    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB"};
-    double size = (double)bytes / 1024;
-    size_t i = 0;
-    if (report.json || bytes < 10000) {
+    char size[32];
+    if (report.json || bytes < 10000)
         report_count(key, label, bytes);
-        return;
+    else
+        snprintf(line(label), sizeof report.value[0], "%llu (%s)", (unsigned long long)bytes,
+                 size_text((double)bytes, size));
+}
+
+static void begin(const char *key, const char *title, char bracket)
+{
+    if (report.json) {
+        json_open(key, bracket);
+    } else {
+        flush();
+        report.title = title;
     }
-    for (; size >= 1000 && i + 1 < COUNT(units); i++)
-        size /= 1024;
-    snprintf(line(label), sizeof report.value[0], "%llu (%.1f %s)", (unsigned long long)bytes, size,
-             units[i]);
 }
 
 void report_group(const char *key, const char *title)
 {
-    if (report.json) {
-        json_open(key, '{');
-        return;
-    }
-    flush();
-    report.title = title;
-}
-
-void report_group_end(void)
-{
-    if (report.json)
-        json_close('}');
-    else
-        flush();
+    begin(key, title, '{');
 }
 
 void report_list(const char *key, const char *title)
 {
-    if (report.json)
-        json_open(key, '[');
-    else
-        report_group(NULL, title);
+    begin(key, title, '[');
 }
 
 bool report_item(const char *label, const char *format, ...)
@@ -194,14 +174,6 @@ bool report_item(const char *label, const char *format, ...)
     vsnprintf(line(label), sizeof report.value[0], format, args);
     va_end(args);
     return false;
-}
-
-void report_list_end(void)
-{
-    if (report.json)
-        json_close(']');
-    else
-        flush();
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -218,14 +190,6 @@ void report_table(const char *key, const char *title, const struct report_column
     }
     flush();
     put_title(title);
-}
-
-static void json_number(const char *key, double value)
-{
-    if (value >= 0 && value < 0x1p53 && (double)(uint64_t)value == value)
-        json_count(key, (uint64_t)value);
-    else
-        json_real(key, value);
 }
 
 /* Prints the collected rows, each column as wide as its widest cell. */
@@ -259,8 +223,8 @@ void report_row(const double *values)
     if (report.json) {
         json_open(NULL, '{');
         for (size_t j = 0; j < report.n_columns; j++)
-            json_number(report.columns[j].key, values[j]);
-        json_close('}');
+            json_real(report.columns[j].key, values[j]);
+        json_close();
         return;
     }
     if (report.n_rows == ROWS)
@@ -268,10 +232,13 @@ void report_row(const double *values)
     memcpy(report.rows[report.n_rows++], values, report.n_columns * sizeof *values);
 }
 
-void report_table_end(void)
+void report_end(void)
 {
     if (report.json)
-        json_close(']');
-    else
+        json_close();
+    else if (report.columns)
         flush_rows();
+    else
+        flush();
+    report.columns = NULL;
 }

@@ -8,7 +8,8 @@
 #include "cli.h"
 
 void report_open(bool json);
-void report_close(void);
+/* Ends what was opened last: the report, a group, a list or a table. */
+void report_end(void);
 
 void report_text(const char *key, const char *label, const char *text);
 void report_count(const char *key, const char *label, uint64_t value);
@@ -18,15 +19,13 @@ void report_none(const char *key, const char *label, const char *text); /* JSON:
 void report_flag(const char *key, const char *label, bool value);
 void report_size(const char *key, const char *label, uint64_t bytes); /* text: also as 1.2 MiB */
 
-/* Everything until report_group_end() belongs together under a title. */
+/* Everything until its end belongs together under a title. */
 void report_group(const char *key, const char *title);
-void report_group_end(void);
 
 /* A list: in JSON an array of objects, as text a group of lines. report_item() prints the line and returns
    false, or opens the object and returns true: then the caller writes its members (out.h) and '}'. */
 void report_list(const char *key, const char *title);
 bool report_item(const char *label, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void report_list_end(void);
 
 /* Rows of numbers, at most REPORT_COLUMNS columns. Integers are shown as such. */
 #define REPORT_COLUMNS 10
@@ -36,6 +35,5 @@ struct report_column {
 void report_table(const char *key, const char *title, const struct report_column *columns,
                   size_t n);
 void report_row(const double *values);
-void report_table_end(void);
 
 #endif

@@ -180,7 +180,7 @@ TEST(tag_and_back)
         struct bytes tag = {0};
         size_t n = draw() % 10, at = 0, i = 0;
         bool bad;
-        tag_start(&tag);
+        tag.len = 0;
         for (size_t j = 0; j < n; j++) {
             part[j] = (struct part){draw(), {draw(), draw(), draw()}, draw_place(blob)};
             CHECK(tag_add(&tag, &part[j]));
