@@ -85,12 +85,20 @@ static tamis_error add_record(struct text_keys *k, const struct record *record,
     bool lists = false;
     for (size_t i = 0; i < k->n; i++) {
         const struct value *v = &record->values[i];
-        k->key[i] = key_of(k, v, i, k->times >> i & 1);
-        some |= (uint64_t)(v->state != VALUE_MISSING) << i;
+        bool there = v->state != VALUE_MISSING;
+        const void *data = v->len ? (const void *)v->data : "";
+        k->key[i] = (tamis_key){there ? data : NULL, there ? v->len : 0};
+        some |= (uint64_t)there << i;
         lists |= v->next != NULL;
     }
     *present |= some;
-    return UNLIKELY(lists) ? add_lists(k, record, gather) : tamis_gather_add(gather, k->key);
+    if (UNLIKELY(lists))
+        return add_lists(k, record, gather);
+    for (uint64_t left = k->times & some; left; left &= left - 1) {
+        size_t i = (size_t)__builtin_ctzll(left);
+        k->key[i] = key_of(k, &record->values[i], i, true);
+    }
+    return tamis_gather_add(gather, k->key);
 }
 
 bool text_keys_start(struct text_keys *k, const tamis_schema *schema, const char *zone)

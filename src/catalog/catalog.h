@@ -109,6 +109,7 @@ struct tamis_gather {
     tamis_allocator allocator;
     uint32_t relations;
     uint64_t combined;                  /* attributes that occur in a combination */
+    uint64_t bare;                      /* those that only have lowest and highest values */
     uint64_t records, text, values_len; /* values_len: of all values, if no text is given */
     tamis_range bounds[TAMIS_ATTRIBUTES_MAX];
     bool unknown[RELATIONS_MAX]; /* too many values to record for the segment */

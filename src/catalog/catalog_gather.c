@@ -175,6 +175,8 @@ tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
     g->relations = relations;
     for (uint32_t i = 0; i < schema->combos; i++)
         g->combined |= schema->masks[i];
+    for (uint32_t i = 0; i < schema->attributes; i++)
+        g->bare |= (uint64_t)schema->bounds_only[i] << i & ~g->combined;
     g->whole = mem_new(a, (size_t)LIST_MAX * schema->attributes, sizeof *g->whole);
     if (!g->whole || !seen_new(g)) {
         tamis_gather_free(g);
@@ -229,24 +231,27 @@ static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
 
 /* ---- what was seen lately -------------------------------------------------------------------- */
 
-/* Up to 28 bytes as words, padded with zeros: in registers, since a word that was just stored in
-   pieces is slow to load as a whole. */
+/* Up to 12 bytes as two words, padded with zeros, or 13 to 28 as four: in registers, since a word that was
+   just stored in pieces is slow to load as a whole. */
 ALWAYS_INLINE void words_alone(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
 {
-    for (unsigned i = 0; i < words; i++)
-        x[i] = 0;
-    if (len < 4) {
-        for (size_t i = 0; i < len; i++)
-            x[0] |= (uint64_t)data[i] << (8 * i);
-    } else if (len < 8) {
+    x[1] = 0;
+    if (words == 4) {
+        bool above = len >= 16;
+        x[0] = get_u64(data);
+        x[1] = above ? get_u64(data + 8) : get_u64(data + len - 8) >> (8 * (16 - len));
+        uint64_t end = above ? get_u64(data + len - 8) : 0; /* of 16 to 28 bytes */
+        x[2] = len >= 24 ? get_u64(data + 16) : end >> (8 * (23 - len) & 63) >> 8;
+        x[3] = len > 24 ? end >> (8 * (32 - len)) : 0;
+    } else if (len >= 8) {
+        x[0] = get_u64(data);
+        x[1] = (uint64_t)get_u32(data + len - 4) >> (8 * (12 - len));
+    } else if (len >= 4) {
         x[0] = get_u32(data) | (uint64_t)get_u32(data + len - 4) << (8 * (len - 4));
     } else {
-        unsigned full = (unsigned)len / 8, rest = (unsigned)len % 8;
-        for (unsigned i = 0; i < words; i++)
-            if (i < full)
-                x[i] = get_u64(data + 8 * i);
-            else if (i == full && rest)
-                x[i] = get_u64(data + len - 8) >> (64 - 8 * rest);
+        x[0] = 0;
+        for (size_t i = 0; i < len; i++)
+            x[0] |= (uint64_t)data[i] << (8 * i);
     }
 }
 
@@ -266,7 +271,7 @@ ALWAYS_INLINE bool seen_before(const tamis_gather *g, uint64_t *slots, uint32_t 
     x[words - 1] |= (uint64_t)(g->epoch << 8 | (unsigned)part << 6 | (unsigned)(len + 1)) << 32;
     for (unsigned i = 0; i < words; i++)
         hash = (hash ^ x[i]) * EIGHT_A;
-    *slot = (uint32_t)(hash >> 40) & (n - 1);
+    *slot = (uint32_t)((hash >> 32) * n >> 32); /* the leading bits depend on every byte */
     uint64_t *there = slots + (size_t)words * *slot;
     for (unsigned i = 0; i < words; i++)
         differs |= there[i] ^ x[i];
@@ -321,14 +326,21 @@ ALWAYS_INLINE bool give_word(void *context, const uint8_t *word, size_t len)
     return gather_part(context, word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX, SEEN_WORDS, true);
 }
 
+/* Not inlined, since its buffer is larger than a page of the stack. */
+static __attribute__((noinline)) unsigned gather_words(struct giving *to, tamis_key value)
+{
+    return words_each(value, give_word, to);
+}
+
 /* Returns the number of parts. */
-static unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *type, tamis_key value)
+ALWAYS_INLINE unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *type,
+                                    tamis_key value)
 {
     struct giving to = {g, at, type->nests, false};
     if (!type->parts || !value.data)
         return 0;
     if (type->splits && value.len <= WORDS_TEXT)
-        return words_each(value, give_word, &to);
+        return gather_words(&to, value);
     return type->parts(value, give_part, &to);
 }
 
@@ -340,31 +352,56 @@ void bounds_widen(tamis_range *bounds, const tamis_range *by)
         bounds->high = by->high;
 }
 
-/* Gathers all keys of a value that was not seen recently; in a combination it counts as a whole. */
-static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
+static void gather_order(tamis_gather *g, uint32_t at, tamis_order order)
+{
+    tamis_range *bounds = &g->bounds[g->schema->order_at[at]];
+    if (order.whole <= bounds->low.whole || order.whole >= bounds->high.whole)
+        bounds_widen(bounds, &(tamis_range){order, order});
+}
+
+/* Gathers all keys of a value; in a combination it counts as a whole. */
+static tamis_digest gather_keys(tamis_gather *g, uint32_t at, const struct type *type,
+                                tamis_key value, tamis_key normal)
 {
     const tamis_schema *s = g->schema;
-    const struct type *type = &types[s->types[at]];
-    char room[NORMAL_ROOM];
-    tamis_digest whole = {0, 0};
-    tamis_key normal = value_normal(s->types[at], value, room);
-    if (s->order_at[at] != ORDER_NONE && normal.data == room) {
-        tamis_order order = type->order(room, normal.len);
-        bounds_widen(&g->bounds[s->order_at[at]], &(tamis_range){order, order});
-    }
     unsigned parts = gather_parts(g, at, type, value);
     bool keyless = s->bounds_only[at] || (parts && type->splits);
     if (keyless && !(g->combined >> at & 1))
-        return whole;
-    whole = normal_digest(s->family, at, normal);
+        return (tamis_digest){0, 0};
+    tamis_digest whole = normal_digest(s->family, at, normal);
     if (!keyless)
         gather_key(g, at, whole);
     return whole;
 }
 
+/* A value whose normal form has to be made, in a buffer larger than a page of the stack. */
+static __attribute__((noinline)) tamis_digest
+gather_normal(tamis_gather *g, uint32_t at, const struct type *type, tamis_key value)
+{
+    char room[NORMAL_ROOM];
+    tamis_key normal = value_normal(g->schema->types[at], value, room);
+    if (type->order && normal.data == room)
+        gather_order(g, at, type->order(room, normal.len));
+    return gather_keys(g, at, type, value, normal);
+}
+
+/* A value that was not seen recently. */
+static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
+{
+    const struct type *type = &types[g->schema->types[at]];
+    tamis_order order;
+    if (type->normal && value.data) {
+        if (!type->plain || !type->plain(value.data, value.len, &order))
+            return gather_normal(g, at, type, value);
+        if (type->order)
+            gather_order(g, at, order);
+    }
+    return gather_keys(g, at, type, value, value);
+}
+
 /* The value, or for a long one its digest if it covers all bytes, is looked up among those seen
    recently: also a text, since agents and messages repeat, and splitting one costs twenty times its
-   digest. */
+   digest. But not a value that only has an order: it is read as quickly. */
 static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
 {
     const struct type *type = &types[g->schema->types[at]];
@@ -373,7 +410,7 @@ static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_di
     uint32_t slot;
     uint64_t x[4] = {0};
     g->values_len += value.len;
-    if (!data || (value.len > SEEN_LONG && (type->normal || !type->parts))) {
+    if (!data || g->bare >> at & 1 || (value.len > SEEN_LONG && (type->normal || !type->parts))) {
         *whole = gather_fresh(g, at, value);
         return;
     }
@@ -388,6 +425,11 @@ static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_di
         x[0] = whole->a;
         x[1] = whole->b;
         seen = seen_before(g, g->seen_long[at], SEEN_SLOTS, 4, x, SEEN_DIGEST, false, &slot);
+    }
+    if (!(g->combined >> at & 1)) {
+        if (!seen)
+            gather_fresh(g, at, value);
+        return;
     }
     tamis_digest *digest = &g->seen_whole[SEEN_SLOTS * (2 * at + !is_short) + slot];
     if (!seen)
@@ -419,11 +461,21 @@ static void gather_combo(tamis_gather *g, uint32_t combo, const tamis_values *re
     }
 }
 
+static tamis_error record_end(tamis_gather *g)
+{
+    if (UNLIKELY(g->failed)) {
+        g->failed = false;
+        seen_forget(g); /* lost values must be gathered again */
+        return TAMIS_ENOMEM;
+    }
+    g->records++;
+    return TAMIS_OK;
+}
+
 tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
 {
     const tamis_schema *s = g->schema;
     tamis_digest past;
-    g->failed = false;
     for (uint32_t i = 0; i < s->attributes; i++) {
         tamis_digest *whole = g->whole + LIST_MAX * i;
         if (record[i].n == 0)
@@ -433,20 +485,18 @@ tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
     }
     for (uint32_t i = 0; i < s->combos; i++)
         gather_combo(g, i, record);
-    if (g->failed) {
-        seen_forget(g); /* lost values must be gathered again */
-        return TAMIS_ENOMEM;
-    }
-    g->records++;
-    return TAMIS_OK;
+    return record_end(g);
 }
 
 tamis_error tamis_gather_add(tamis_gather *g, const tamis_key *record)
 {
-    tamis_values values[TAMIS_ATTRIBUTES_MAX];
-    for (uint32_t i = 0; i < g->schema->attributes; i++)
-        values[i] = (tamis_values){&record[i], 1};
-    return tamis_gather_add_lists(g, values);
+    const tamis_schema *s = g->schema;
+    tamis_digest whole[TAMIS_ATTRIBUTES_MAX];
+    for (uint32_t i = 0; i < s->attributes; i++)
+        gather_value(g, i, record[i], &whole[i]);
+    for (uint32_t i = 0; i < s->combos; i++)
+        gather_key(g, s->attributes + i, mixed_digest(s->masks[i], whole));
+    return record_end(g);
 }
 
 void tamis_gather_text(tamis_gather *g, uint64_t bytes)

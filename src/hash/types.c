@@ -33,6 +33,7 @@ const struct type types[TAMIS_TYPES] = {
     [TAMIS_BYTES] = {.name = "text"},
     [TAMIS_INT] = {.name = "int",
                    .trims = true,
+                   .plain = plain_int,
                    .normal = normal_int,
                    .order = order_int,
                    .compare = compare_int},
@@ -43,12 +44,14 @@ const struct type types[TAMIS_TYPES] = {
                    .compare = compare_dec},
     [TAMIS_TIME] = {.name = "time",
                     .trims = true,
+                    .plain = plain_time,
                     .normal = normal_time,
                     .order = order_time,
                     .compare = compare_time},
     [TAMIS_IP] = {.name = "ip",
                   .trims = true,
                   .nests = true,
+                  .plain = plain_ip,
                   .normal = normal_ip,
                   .parts = ip_parts,
                   .serves = TAMIS_NETWORK,
@@ -93,6 +96,8 @@ bool tamis_value_order(tamis_type type, tamis_key value, tamis_order *order)
     char room[NORMAL_ROOM];
     if (!tamis_type_ordered(type))
         return false;
+    if (types[type].plain && value.data && types[type].plain(value.data, value.len, order))
+        return true;
     tamis_key normal = value_normal(type, value, room);
     if (normal.data != room)
         return false;

@@ -27,6 +27,9 @@ struct type {
     bool trims;  /* surrounding spaces and a pair of double quotes are ignored */
     bool splits; /* only its parts are keys, unless it has none */
     bool nests;  /* its parts come from the longest on, and a value with one has those after it */
+    /* Is the value its own normal form, as almost always? False: it may be. Sets the order, if the type
+       has one. */
+    bool (*plain)(const char *value, size_t len, tamis_order *order);
     bool (*normal)(struct text text, struct out *out);
     unsigned (*parts)(tamis_key value, tamis_give give, void *context); /* returns their number */
     tamis_op serves; /* the operator that the parts support, and the keys it needs */
@@ -48,11 +51,14 @@ void trim_quoted(struct text *text);
 /* The normal form of a value, written to `normal`, or the value itself if it has none. */
 tamis_key value_normal(tamis_type type, tamis_key value, char normal[NORMAL_ROOM]);
 
+bool plain_ip(const char *value, size_t len, tamis_order *order);
 unsigned ip_parts(tamis_key value, tamis_give give, void *context);
 tamis_need ip_ask(tamis_key asked, tamis_give give, void *context);
 bool ip_match(tamis_key value, tamis_key network);
 
 /* ---- value_order.c ---- */
+bool plain_int(const char *value, size_t len, tamis_order *order);
+bool plain_time(const char *value, size_t len, tamis_order *order);
 tamis_order order_int(const char *normal, size_t len);
 tamis_order order_dec(const char *normal, size_t len);
 tamis_order order_time(const char *normal, size_t len);

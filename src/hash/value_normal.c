@@ -1,8 +1,6 @@
 /* Normal forms of numbers and times, computed from their digits. */
 #include "types.h"
 
-#include "base/bytes.h"
-
 /* 10^15; values with larger exponents are plain bytes */
 #define EXPONENT_MAX INT64_C(1000000000000000)
 #define TIME_FIRST   (-INT64_C(62167219200)) /* 0000-01-01T00:00:00Z */
@@ -289,39 +287,12 @@ static void put_moment(struct out *o, const struct moment *m, bool minus)
     put(o, "Z", 1);
 }
 
-/* The digits of eight bytes, 0 at separators; false: they do not look like the pattern, in which
-   '0' stands for any digit. */
-static bool eight_like(const char *at, uint64_t pattern, uint64_t separators, uint64_t *digits)
-{
-    uint64_t x = get_u64(at) ^ pattern;
-    *digits = x;
-    return !((x | (x + UINT64_C(0x0606060606060606))) & UINT64_C(0xF0F0F0F0F0F0F0F0)) &&
-           !(x & separators);
-}
-
-/* YYYY-MM-DDThh:mm:ssZ on one of the first 28 days: readers of logs write times like that, one per
-   record. False: it may still be in normal form. */
-static bool time_is_normal(struct text t)
-{
-    uint64_t date, hours, clock;
-    if (text_len(t) != 20 || t.at[19] != 'Z' ||
-        !eight_like(t.at, UINT64_C(0x2D30302D30303030), UINT64_C(0xFF0000FF00000000), &date) ||
-        !eight_like(t.at + 8, UINT64_C(0x30303A3030543030), UINT64_C(0x0000FF0000FF0000), &hours) ||
-        !eight_like(t.at + 11, UINT64_C(0x30303A30303A3030), UINT64_C(0x0000FF0000FF0000), &clock))
-        return false;
-    date = 10 * date + (date >> 8); /* pairs of digits */
-    hours = 10 * hours + (hours >> 8);
-    clock = 10 * clock + (clock >> 8);
-    unsigned month = date >> 40 & 0xFF, day = hours & 0xFF, hour = clock & 0xFF,
-             minute = clock >> 24 & 0xFF, second = clock >> 48 & 0xFF;
-    return month - 1 < 12 && day - 1 < 28 && hour < 24 && minute < 60 && second < 60;
-}
-
 bool normal_time(struct text t, struct out *o)
 {
     struct moment m = {0};
     bool minus = false;
-    if (time_is_normal(t)) {
+    tamis_order order;
+    if (plain_time(t.at, text_len(t), &order)) {
         put(o, t.at, text_len(t));
         return true;
     }

@@ -5,14 +5,21 @@
  */
 #include "types.h"
 
-#define PART_DIGITS 19 /* digits of a fraction: 10^19 < 2^64 */
+#include "base/bytes.h"
+
+#define PART_DIGITS  19 /* digits of a fraction: 10^19 < 2^64 */
+#define PLAIN_DIGITS 9  /* of a fraction that needs no wide division: 10^9 < 2^32 */
 
 /* Digits after the point as a fraction of 2^64. */
 static uint64_t part_of(const char *digits, size_t n)
 {
     uint64_t value = 0, ten = UINT64_C(10000000000000000000);
-    if (n == 0)
-        return 0;
+    if (n <= PLAIN_DIGITS) { /* the quotient in two halves */
+        uint64_t unit = 1;
+        for (size_t i = 0; i < n; i++, unit *= 10)
+            value = 10 * value + (uint64_t)(digits[i] - '0');
+        return (value << 32) / unit << 32 | ((value << 32) % unit << 32) / unit;
+    }
     for (unsigned i = 0; i < PART_DIGITS; i++)
         value = 10 * value + (i < n ? (uint64_t)(digits[i] - '0') : 0);
     return (uint64_t)(((unsigned __int128)value << 64) / ten);
@@ -106,6 +113,93 @@ tamis_order order_time(const char *at, size_t len)
     int64_t days = days_of(field_of(at, 4), field_of(at + 5, 2), field_of(at + 8, 2));
     int64_t of_day = 3600 * field_of(at + 11, 2) + 60 * field_of(at + 14, 2) + field_of(at + 17, 2);
     return (tamis_order){86400 * days + of_day, len > 21 ? part_of(at + 20, len - 21) : 0};
+}
+
+/* ---- values as logs write them ----------------------------------------------------------------- */
+
+#define EIGHT_ZEROS UINT64_C(0x3030303030303030)
+
+/* Is every byte 0 to 9? */
+ALWAYS_INLINE bool eight_below_ten(uint64_t x)
+{
+    return !((x | (x + UINT64_C(0x0606060606060606))) & UINT64_C(0xF0F0F0F0F0F0F0F0));
+}
+
+/* The number of one to eight digits. False: other bytes are among them. */
+static bool eight_digits(const char *at, size_t n, uint64_t *value)
+{
+    const uint8_t *b = (const uint8_t *)at;
+    uint64_t x;
+    if (n == 8)
+        x = get_u64(b);
+    else if (n >= 4)
+        x = get_u32(b) | (uint64_t)get_u32(b + n - 4) << (8 * (n - 4));
+    else
+        x = b[0] | (uint64_t)b[n / 2] << (8 * (n / 2)) | (uint64_t)b[n - 1] << (8 * (n - 1));
+    x = (x ^ EIGHT_ZEROS) << (8 * (8 - n)); /* zeros in front */
+    if (!eight_below_ten(x))
+        return false;
+    x = 10 * x + (x >> 8); /* pairs of digits, then fours, then all */
+    *value = ((x & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x000F424000000064) +
+              (x >> 16 & UINT64_C(0x000000FF000000FF)) * UINT64_C(0x0000271000000001)) >>
+             32;
+    return true;
+}
+
+bool plain_int(const char *at, size_t len, tamis_order *order)
+{
+    uint64_t high = 0, low;
+    size_t first = len > 8 ? len - 8 : 0;
+    if (len - 1 >= 16 || (*at == '0' && len > 1) || (first && !eight_digits(at, first, &high)) ||
+        !eight_digits(at + first, len - first, &low))
+        return false;
+    *order = (tamis_order){(int64_t)(high * 100000000 + low), 0};
+    return true;
+}
+
+/* The digits of eight bytes, 0 at separators; false: they do not look like the pattern, in which
+   '0' stands for any digit. */
+static bool eight_like(const char *at, uint64_t pattern, uint64_t separators, uint64_t *digits)
+{
+    uint64_t x = get_u64(at) ^ pattern;
+    *digits = x;
+    return eight_below_ten(x) && !(x & separators);
+}
+
+/* Z, or the digits of a fraction, of which the last is not 0, and Z. */
+static bool plain_part(const char *at, size_t len, uint64_t *part)
+{
+    *part = 0;
+    if (at[len - 1] != 'Z' || len == 1)
+        return len == 1 && *at == 'Z';
+    if (*at != '.' || len < 3 || len > 2 + PLAIN_DIGITS || at[len - 2] == '0')
+        return false;
+    for (size_t i = 1; i < len - 1; i++)
+        if ((uint8_t)(at[i] - '0') > 9)
+            return false;
+    *part = part_of(at + 1, len - 2);
+    return true;
+}
+
+/* YYYY-MM-DDThh:mm:ss[.digits]Z on one of the first 28 days: readers of logs write times like that,
+   one per record. */
+bool plain_time(const char *at, size_t len, tamis_order *order)
+{
+    uint64_t date, hours, clock;
+    if (len < 20 ||
+        !eight_like(at, UINT64_C(0x2D30302D30303030), UINT64_C(0xFF0000FF00000000), &date) ||
+        !eight_like(at + 8, UINT64_C(0x30303A3030543030), UINT64_C(0x0000FF0000FF0000), &hours) ||
+        !eight_like(at + 11, UINT64_C(0x30303A30303A3030), UINT64_C(0x0000FF0000FF0000), &clock) ||
+        !plain_part(at + 19, len - 19, &order->part))
+        return false;
+    date = 10 * date + (date >> 8); /* pairs of digits */
+    hours = 10 * hours + (hours >> 8);
+    clock = 10 * clock + (clock >> 8);
+    unsigned year = 100 * (date & 0xFF) + (date >> 16 & 0xFF), month = date >> 40 & 0xFF,
+             day = hours & 0xFF, hour = clock & 0xFF, minute = clock >> 24 & 0xFF,
+             second = clock >> 48 & 0xFF;
+    order->whole = 86400 * days_of(year, month, day) + 3600 * hour + 60 * minute + second;
+    return month - 1 < 12 && day - 1 < 28 && hour < 24 && minute < 60 && second < 60;
 }
 
 /* ---- exactly --------------------------------------------------------------------------------- */

@@ -3,8 +3,10 @@
  * gives whenever the value matches: shown by the table below, and by random values and questions.
  */
 #include "harness.h"
+#include "hash/types.h"
 #include "tamis/catalog.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 
 static tamis_key key_of(const char *text)
@@ -316,6 +318,73 @@ TEST(order_is_never_turned_around)
         double x = strtod(text[0], NULL), y = strtod(text[1], NULL);
         CHECK((x < y) == (exact < 0) || x == y);
     }
+}
+
+/* A value with up to two bytes changed, removed or added. */
+static void damage(char *text, const char *bytes, uint64_t *rng)
+{
+    for (uint64_t n = rng_next(rng) % 3; n; n--) {
+        size_t len = strlen(text), at = rng_next(rng) % (len + 1);
+        uint64_t how = rng_next(rng) % 3;
+        char byte = bytes[rng_next(rng) % strlen(bytes)];
+        if (how == 0 && at < len)
+            text[at] = byte;
+        else if (how == 1 && at < len)
+            memmove(text + at, text + at + 1, len - at);
+        else if (how == 2) {
+            memmove(text + at + 1, text + at, len - at + 1);
+            text[at] = byte;
+        }
+    }
+}
+
+TEST(a_plain_value_is_its_own_normal_form)
+{
+    uint64_t rng = harness_seed();
+    unsigned plain[3] = {0};
+    for (int i = 0; i < HARNESS_TIMES(300000, 3000000); i++) {
+        char text[64], other[80], normal[64];
+        uint8_t bytes[4];
+        tamis_order order, slow;
+        unsigned r[4];
+        for (int j = 0; j < 4; j++)
+            r[j] = (unsigned)(rng_next(&rng) % (rng_next(&rng) % 2 ? 12 : 270));
+        sprintf(text, "%u.%u.%u.%u", r[0], r[1], r[2], r[3]);
+        damage(text, ".0129:/ ", &rng);
+        bool is = plain_ip(text, strlen(text), &order);
+        CHECK_MSG(is == (inet_pton(AF_INET, text, bytes) == 1), "%s", text);
+        plain[0] += is;
+
+        uint64_t number = rng_next(&rng) >> rng_next(&rng) % 64;
+        sprintf(text, "%llu", (unsigned long long)number);
+        damage(text, "0123456789-+/: ", &rng);
+        if (plain_int(text, strlen(text), &order)) {
+            sprintf(other, "%lld", strtoll(text, NULL, 10));
+            CHECK_MSG(strcmp(text, other) == 0 && order.whole == strtoll(text, NULL, 10) &&
+                          order.part == 0,
+                      "%s", text);
+            plain[1]++;
+        }
+
+        int n = sprintf(text, "%04u-%02u-%02uT%02u:%02u:%02u", (unsigned)(rng_next(&rng) % 10000),
+                        (unsigned)(rng_next(&rng) % 14), (unsigned)(rng_next(&rng) % 31), r[0] % 25,
+                        r[1] % 61, r[2] % 61);
+        if (r[3] % 2)
+            n += sprintf(text + n, ".%0*u", 1 + r[3] / 2 % 9, r[0] % 10);
+        strcpy(text + n, "Z");
+        damage(text, "019.:-TZ ", &rng);
+        if (plain_time(text, strlen(text), &order)) {
+            sprintf(other, "%.*s+00:00", (int)strlen(text) - 1, text);
+            size_t len =
+                tamis_value_normal(TAMIS_TIME, other, strlen(other), normal, sizeof normal);
+            CHECK_MSG(len == strlen(text) && memcmp(text, normal, len) == 0, "%s", text);
+            CHECK(tamis_value_order(TAMIS_TIME, key_of(other), &slow));
+            CHECK_MSG(tamis_order_compare(order, slow) == 0, "%s", text);
+            plain[2]++;
+        }
+    }
+    CHECK_MSG(plain[0] > 10000 && plain[1] > 10000 && plain[2] > 10000, "%u %u %u", plain[0],
+              plain[1], plain[2]);
 }
 
 TEST(types_have_names)
