@@ -1,7 +1,6 @@
 """DUMP and LOAD: files of the command line become keys and back; whole filters; limits."""
 import random
 import subprocess
-import time
 
 import pytest
 
@@ -321,7 +320,7 @@ def test_intersect_and_fold(server, r):
 
 
 def test_large_values_do_not_block(servers):
-    """What would take long on a large value is refused, with advice; everything else is quick."""
+    """What would take long on a large value is refused, with advice; what is freed is freed beside the server."""
     server = servers()
     r = server.r
     reserve(r, "a", 0.01, 150000000)
@@ -329,15 +328,14 @@ def test_large_values_do_not_block(servers):
     r.execute_command("TAMIS.MADD", "a", *range(1000))
     for command in (["MERGE", "a", 1, "b"], ["MERGE", "to", 1, "a"], ["INTERSECT", "to", "a", "b"],
                     ["FOLD", "a"], ["RESERVE", "to", "LIKE", "a"]):
-        start = time.monotonic()
         assert "would block the server" in refused(r, "TAMIS." + command[0], *command[1:]), command
-        assert time.monotonic() - start < 0.05
+        assert not r.exists("to")
     i = info(r, "a")
     assert i["bytes"] > 150 << 20 and i["fpp_now"] is None and i["items"] == 1000
-    start = time.monotonic()
-    r.execute_command("UNLINK", "a", "b")
-    assert time.monotonic() - start < 0.05
-    wait(lambda: r.info("memory")["used_memory"] < 50 << 20)
+    freed = r.info("memory")["lazyfreed_objects"]
+    r.execute_command("UNLINK", "a", "b")  # by another thread of the server
+    wait(lambda: r.info("memory")["lazyfreed_objects"] == freed + 2)
+    assert r.info("memory")["used_memory"] < 50 << 20
     r.config_set("tamis.work-limit", 1 << 30)
     reserve(r, "c", 0.01, 40000000)
     assert r.execute_command("TAMIS.MERGE", "to", 1, "c") == b"OK"

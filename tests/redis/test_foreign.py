@@ -5,23 +5,20 @@ thousand items, false positives included.
 """
 import base64
 import glob
-import json
 import os
 import random
-import shutil
 import struct
 
 import pytest
 import redis
 
+import foreign
 from conftest import encode, free_port, wait
-from test_hostile import mutated, sealed
+from foreign import ITEMS, chunks_of, damaged, load, rewritten, scandump
+from test_hostile import sealed
 from test_keys import info, refused
 
-DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data", "redisbloom")
-with open(DATA + ".json") as said:
-    SAID = json.load(said)
-ITEMS = ["item:%d" % i for i in range(1000)]
+SAID = foreign.said("redisbloom")
 
 
 def answers(r, key, items=ITEMS):
@@ -30,14 +27,7 @@ def answers(r, key, items=ITEMS):
 
 @pytest.fixture
 def moved(servers):
-    """A server that finds a file of RedisBloom."""
-    def make(**options):
-        server = servers(**options)
-        server.stop()
-        shutil.copy(DATA + ".rdb", os.path.join(server.folder, "dump.rdb"))
-        server.start()
-        return server
-    return make
+    return lambda **options: foreign.moved(servers, "redisbloom", **options)
 
 
 def check(r, names=SAID):
@@ -80,34 +70,27 @@ def test_what_nobody_added_to_is_saved_as_it_came(moved):
     assert {name: server.r.dump(name) for name in SAID} == was
     check(server.r)
     for name in SAID:
-        chunks, cursor = [], 0
-        while True:
-            cursor, data = server.client().execute_command("BF.SCANDUMP", name, cursor)
-            if cursor == 0:
-                break
-            chunks.append([cursor, base64.b64encode(data).decode()])
-        assert chunks == SAID[name]["chunks"]
+        assert scandump(server, "BF.SCANDUMP", name) == SAID[name]["chunks"]
 
 
 @pytest.mark.parametrize("name", SAID)
 def test_chunks_of_redisbloom(server, r, name):
-    for i, (cursor, data) in enumerate(SAID[name]["chunks"]):
+    for i, (cursor, data) in enumerate(chunks_of(SAID[name])):
         if i:  # not all is there yet, and "no" would be no proof
             assert "still being loaded" in refused(r, "BF.EXISTS", "f", "x")
-            assert refused(r, "BF.LOADCHUNK", "f", cursor + 1, base64.b64decode(data)) == "received bad data"
-        assert server.client().execute_command("BF.LOADCHUNK", "f", cursor, base64.b64decode(data)) == b"OK"
+            assert refused(r, "BF.LOADCHUNK", "f", cursor + 1, data) == "received bad data"
+        assert server.client().execute_command("BF.LOADCHUNK", "f", cursor, data) == b"OK"
     assert answers(r, "f") == SAID[name]["answers"]
-    assert refused(r, "BF.LOADCHUNK", "f", cursor, base64.b64decode(data)) == "received bad data"
+    assert refused(r, "BF.LOADCHUNK", "f", cursor, data) == "received bad data"
 
 
 def test_half_a_load_is_saved(servers):
     server = servers(appendonly="yes", **{"aof-use-rdb-preamble": "no"})
-    chunks = [(c, base64.b64decode(d)) for c, d in SAID["grown"]["chunks"]]
+    chunks = chunks_of(SAID["grown"])
     for cursor, data in chunks[:2]:
         server.r.execute_command("BF.LOADCHUNK", "f", cursor, data)
     server.r.bgrewriteaof()
-    wait(lambda: server.r.info("persistence")["aof_rewrite_in_progress"] == 0 and
-         server.r.info("persistence")["aof_rewrite_scheduled"] == 0)
+    rewritten(server.r)
     server.r.execute_command("DEBUG", "LOADAOF")
     server.r.restore("g", 0, server.r.dump("f"))
     for key in "fg":
@@ -159,8 +142,7 @@ def test_adds_that_redisbloom_accepted(servers):
     item, the set on top counts one. None of its items is refused for that."""
     server = servers(appendonly="yes", appendfsync="always")  # written before the reply
     for name in ("fixed", "tight"):
-        for cursor, data in SAID[name]["chunks"]:
-            server.r.execute_command("BF.LOADCHUNK", name, cursor, base64.b64decode(data))
+        load(server.r, "BF.LOADCHUNK", name, SAID[name])
     room = SAID["fixed"]["capacity"] - SAID["fixed"]["items"]
     items = {"fixed": ["m%d" % i for i in range(room + 9)], "tight": ["m%d" % i for i in range(9)]}
     [path] = glob.glob(os.path.join(server.folder, "appendonlydir", "*.incr.aof"))
@@ -191,8 +173,7 @@ def test_followed_and_rewritten(moved, servers):
     for preamble in ("yes", "no"):
         master.r.config_set("aof-use-rdb-preamble", preamble)
         master.r.config_set("appendonly", "yes")
-        wait(lambda: master.r.info("persistence")["aof_rewrite_in_progress"] == 0 and
-             master.r.info("persistence")["aof_rewrite_scheduled"] == 0)
+        rewritten(master.r)
         was = master.digest(*SAID)
         master.r.execute_command("BF.ADD", "empty", "after " + preamble)
         master.r.execute_command("DEBUG", "LOADAOF")
@@ -266,35 +247,20 @@ def test_what_cannot_be_is_refused(servers):
     assert "more bytes than tamis.value-limit" in server.log_tail()
     r.config_set("tamis.value-limit", "2mb")
     assert r.restore("f", 0, large_payload(1 << 20)) == b"OK" and r.delete("f")
-    for cursor, data in SAID["grown"]["chunks"]:
-        r.execute_command("BF.LOADCHUNK", "good", cursor, base64.b64decode(data))
+    load(r, "BF.LOADCHUNK", "good", SAID["grown"])
     r.execute_command("BF.MADD", "good", *range(100))
     assert refused(r, "TAMIS.ONTOP", "good", "x").startswith("ONTOP applies once")
 
 
 def test_mutated_payloads(server, r):
-    """With the right checksum: loaded or refused, and what is loaded can be used and saved again."""
-    rng = random.Random(9)
-    for cursor, data in SAID["grown"]["chunks"]:
-        r.execute_command("BF.LOADCHUNK", "good", cursor, base64.b64decode(data))
-    plain = r.dump("good")
+    def use(key):
+        r.execute_command("BF.MADD", key, *range(20))
+        answers(r, key)
+    rng, refusals = random.Random(9), ("loaded", "not create", "memory")
+    load(r, "BF.LOADCHUNK", "good", SAID["grown"])
+    taken = damaged(r, r.dump("good"), rng, 400, use, refusals)
     r.execute_command("BF.MADD", "good", *range(100))
-    taken = 0
-    for payload in (plain, r.dump("good")):
-        for _ in range(400):
-            try:
-                r.restore("bad", 0, mutated(payload, rng), replace=True)
-            except redis.ResponseError as error:
-                assert "Bad data format" in str(error)
-                continue
-            taken += 1
-            try:
-                r.execute_command("BF.MADD", "bad", *range(20))
-                answers(r, "bad")
-            except redis.ResponseError as error:
-                assert "loaded" in str(error) or "not create" in str(error) or "memory" in str(error)
-            r.execute_command("COPY", "bad", "again", "REPLACE")
-            r.dump("again")
+    taken += damaged(r, r.dump("good"), rng, 400, use, refusals)
     assert taken > 50 and server.alive()
 
 

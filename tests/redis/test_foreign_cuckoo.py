@@ -3,50 +3,27 @@
 data/cuckoo.rdb and .json are of a real one (make_foreign.py): each filter with what it answers and counts, and
 what it is after more items were added and some removed.
 """
-import base64
 import glob
-import json
 import os
 import random
-import shutil
 import struct
 
 import pytest
 import redis
 
+import foreign
 from conftest import encode, free_port, wait
-from test_foreign import DATA, ITEMS
-from test_foreign import SAID as BLOOMS
-from test_hostile import mutated
+from foreign import ITEMS, chunks_of, damaged, load, rewritten, scandump
 from test_keys import info, refused
 
-DATA = os.path.join(os.path.dirname(DATA), "cuckoo")
-with open(DATA + ".json") as said:
-    SAID = json.load(said)
+BLOOMS, SAID = foreign.said("redisbloom"), foreign.said("cuckoo")
 MORE = ["item:%d" % i for i in range(1000, 1300)]
 RATES = {1: 2, 2: 4, 6: 12}  # slots that a query compares in each part
 
 
 @pytest.fixture
 def moved(servers):
-    """A server that finds a file of RedisBloom."""
-    def make(**options):
-        server = servers(**options)
-        server.stop()
-        shutil.copy(DATA + ".rdb", os.path.join(server.folder, "dump.rdb"))
-        server.start()
-        return server
-    return make
-
-
-def chunks(server, name):
-    found, cursor = [], 0
-    while True:
-        cursor, data = server.client().execute_command("CF.SCANDUMP", name, cursor)
-        if cursor == 0:
-            assert data is None
-            return found
-        found.append([cursor, base64.b64encode(data).decode()])
+    return lambda **options: foreign.moved(servers, "cuckoo", **options)
 
 
 def check(server, name, said):
@@ -56,7 +33,7 @@ def check(server, name, said):
     figures = do("CF.INFO", name)
     assert figures[2:][1::2] == said["info"] and figures[0] == b"Size" and figures[1] > 0
     if said["info"][2]:
-        assert chunks(server, name) == said["chunks"], name
+        assert scandump(server, "CF.SCANDUMP", name) == said["chunks"], name
 
 
 def go_on(server, name):
@@ -109,8 +86,7 @@ def test_they_go_on_as_in_redisbloom(moved, servers):
     replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port)
     wait(lambda: replica.r.info("replication")["master_link_status"] == "up")
     master.r.config_set("appendonly", "yes")
-    wait(lambda: master.r.info("persistence")["aof_rewrite_in_progress"] == 0 and
-         master.r.info("persistence")["aof_rewrite_scheduled"] == 0)
+    rewritten(master.r)
     for name in SAID:
         go_on(master, name)
     names = list(SAID)
@@ -123,8 +99,7 @@ def test_they_go_on_as_in_redisbloom(moved, servers):
     for preamble in ("no", "yes"):
         master.r.config_set("aof-use-rdb-preamble", preamble)
         master.r.bgrewriteaof()
-        wait(lambda: master.r.info("persistence")["aof_rewrite_in_progress"] == 0 and
-             master.r.info("persistence")["aof_rewrite_scheduled"] == 0)
+        rewritten(master.r)
         master.r.execute_command("DEBUG", "LOADAOF")
         assert master.digest(*names) == was
     assert master.r.execute_command("COPY", "grown", "copy") == 1
@@ -148,20 +123,19 @@ def test_many_at_once(moved):
 @pytest.mark.parametrize("name", [name for name in SAID if SAID[name]["info"][2]])
 def test_chunks_of_redisbloom(server, r, name):
     do = server.client().execute_command
-    for i, (cursor, data) in enumerate(SAID[name]["chunks"]):
+    for i, (cursor, data) in enumerate(chunks_of(SAID[name])):
         if i:
             assert "still being loaded" in refused(r, "CF.EXISTS", name, "x")
             r.execute_command("RESTORE", name, 0, r.dump(name), "REPLACE")
-        assert do("CF.LOADCHUNK", name, cursor, base64.b64decode(data)) == b"OK"
+        assert do("CF.LOADCHUNK", name, cursor, data) == b"OK"
     check(server, name, SAID[name])
-    assert refused(r, "CF.LOADCHUNK", name, cursor, base64.b64decode(data))
+    assert refused(r, "CF.LOADCHUNK", name, cursor, data)
     go_on(server, name)
 
 
 def test_each_command_takes_its_own_chunks(server, r):
     """The first chunk of a cuckoo filter is any 38 bytes: BF.LOADCHUNK would take damaged ones for that."""
-    bloom = [(cursor, base64.b64decode(data)) for cursor, data in BLOOMS["grown"]["chunks"]]
-    cuckoo = [(cursor, base64.b64decode(data)) for cursor, data in SAID["grown"]["chunks"]]
+    bloom, cuckoo = chunks_of(BLOOMS["grown"]), chunks_of(SAID["grown"])
     for theirs, ours, other, chunks in (("BF.LOADCHUNK", "CF.LOADCHUNK", "received bad data", cuckoo),
                                         ("CF.LOADCHUNK", "BF.LOADCHUNK", "Invalid header", bloom)):
         r.flushall()
@@ -179,16 +153,15 @@ def test_an_append_only_file_of_redisbloom(servers):
     server = servers(appendonly="yes", appendfsync="always")
     [path] = glob.glob(os.path.join(server.folder, "appendonlydir", "*.incr.aof"))
     with open(path, "ab") as aof:
-        for cursor, data in SAID["grown"]["chunks"]:
-            aof.write(encode("CF.LOADCHUNK", "grown", cursor, base64.b64decode(data)))
+        for cursor, data in chunks_of(SAID["grown"]):
+            aof.write(encode("CF.LOADCHUNK", "grown", cursor, data))
     server.r.execute_command("DEBUG", "LOADAOF")
     go_on(server, "grown")
 
 
 def test_a_limit_and_growth(servers):
     server = servers()
-    for cursor, data in SAID["grown"]["chunks"]:
-        server.r.execute_command("CF.LOADCHUNK", "f", cursor, base64.b64decode(data))
+    load(server.r, "CF.LOADCHUNK", "f", SAID["grown"])
     server.r.config_set("tamis.value-limit", "64kb")
     said = server.r.execute_command("CF.INSERT", "f", "ITEMS", *range(100000))
     held = said.index(-1)
@@ -196,7 +169,7 @@ def test_a_limit_and_growth(servers):
     assert all(server.r.execute_command("CF.MEXISTS", "f", *range(held)))
     assert server.r.memory_usage("f") <= (1 << 16) + 1000
     assert server.r.info("tamis")["tamis_bytes"] <= (1 << 16) + 1000
-    head = bytearray(base64.b64decode(SAID["grown"]["chunks"][0][1]))
+    head = bytearray(chunks_of(SAID["grown"])[0][1])
     fields = {"buckets": (8, "<Q", 3), "none": (8, "<Q", 0), "many buckets": (8, "<Q", 1 << 40),
               "parts": (24, "<Q", 1 << 33), "no parts": (24, "<Q", 0), "slots": (32, "<H", 0),
               "more slots": (32, "<H", 256), "iterations": (34, "<H", 0), "expansion": (36, "<H", 3)}
@@ -211,25 +184,14 @@ def test_a_limit_and_growth(servers):
 
 
 def test_mutated_payloads(moved):
-    """With the right checksum: loaded or refused, and what is loaded can be used and saved again."""
-    server, rng, taken = moved(), random.Random(4), 0
+    server, rng = moved(), random.Random(4)
     r = server.r
-    for name in ("grown", "some", "fixed"):
-        payload = r.dump(name)
-        for _ in range(200):
-            try:
-                r.restore("bad", 0, mutated(payload, rng), replace=True)
-            except redis.ResponseError as error:
-                assert "Bad data format" in str(error)
-                continue
-            taken += 1
-            try:
-                r.execute_command("CF.INSERT", "bad", "ITEMS", *range(20))
-                r.execute_command("TAMIS.MDEL", "bad", *range(30))
-                r.execute_command("CF.INFO", "bad")
-                info(r, "bad")
-            except redis.ResponseError as error:
-                assert "loaded" in str(error) or "WRONGTYPE" in str(error)
-            r.execute_command("COPY", "bad", "again", "REPLACE")
-            r.dump("again")
+
+    def use(key):
+        r.execute_command("CF.INSERT", key, "ITEMS", *range(20))
+        r.execute_command("TAMIS.MDEL", key, *range(30))
+        r.execute_command("CF.INFO", key)
+        info(r, key)
+    taken = sum(damaged(r, r.dump(name), rng, 200, use, ("loaded", "WRONGTYPE"))
+                for name in ("grown", "some", "fixed"))
     assert taken > 50 and server.alive()

@@ -15,7 +15,7 @@ def synced(master, replica):
         m, s = master.r.info("replication"), replica.r.info("replication")
         return s.get("master_link_status") == "up" and \
             s["slave_repl_offset"] == m["master_repl_offset"]
-    wait(done, 30, "the replica did not catch up:\n" + replica.log_tail())
+    wait(done, 60, "the replica did not catch up:\n" + replica.log_tail())
 
 
 def pair(servers, **options):

@@ -9,6 +9,7 @@ import redis
 
 from conftest import ASAN, LONG, free_port, wait
 from sets import KINDS, Load
+from test_replica import synced
 
 CLIENTS = 4
 ROUNDS = 200 if LONG else 6
@@ -80,14 +81,6 @@ class Client(threading.Thread):
             except AssertionError as error:
                 self.problem = "refused: %s" % error
         self.rests.set()
-
-
-def synced(master, replica):
-    def done():
-        m, s = master.r.info("replication"), replica.r.info("replication")
-        return s.get("master_link_status") == "up" and \
-            s["slave_repl_offset"] == m["master_repl_offset"]
-    wait(done, 60, "the replica did not catch up:\n" + replica.log_tail())
 
 
 def shutdown(server):
