@@ -168,6 +168,22 @@ tamis_filter *lab_filter(const tamis_options *options)
     return f;
 }
 
+tamis_filter *lab_published(tamis_growth growth, uint64_t bits, unsigned hashes, uint64_t capacity,
+                            uint64_t stream)
+{
+    uint8_t family[TAMIS_KEY_LEN];
+    lab_family(stream, family);
+    tamis_options o = {.growth = growth,
+                       .layout = TAMIS_SPREAD,
+                       .bits = bits,
+                       .hashes = hashes,
+                       .capacity = capacity,
+                       .key = family,
+                       .add_always = growth != TAMIS_FIXED,
+                       .overfill = true};
+    return lab_filter(&o);
+}
+
 void lab_own_probes(tamis_filter *f, probe_fn probe, void *context)
 {
     struct layers *stack = set_layers(&f->set);

@@ -82,6 +82,9 @@ tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void 
 /* The same for a filter that is still empty. */
 void lab_own_probes(tamis_filter *filter, probe_fn probe, void *context);
 tamis_filter *lab_filter(const tamis_options *options);
+/* Spread and of a published size: every add counts, past the capacity too. */
+tamis_filter *lab_published(tamis_growth growth, uint64_t bits, unsigned hashes, uint64_t capacity,
+                            uint64_t stream);
 uint64_t lab_bits(const tamis_filter *filter);
 
 #endif

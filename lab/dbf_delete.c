@@ -162,20 +162,25 @@ static void one_round(struct counts *t, uint64_t s, bool as_published, uint64_t 
     free(keys);
 }
 
-/* The library's removal over the same items: what is left of the set, of bits and of memory. */
-static double ours_left(uint64_t s, uint64_t round)
+static tamis_filter *new_ours(uint64_t stream)
 {
     uint8_t family[TAMIS_KEY_LEN];
-    size_t n = s * C;
-    uint64_t *keys = lab_alloc(n, sizeof *keys), state = round + 1, ones = 0;
-    lab_family(round, family);
+    lab_family(stream, family);
     tamis_options o = {.growth = TAMIS_DYNAMIC,
                        .bits = M,
                        .hashes = K,
                        .capacity = C,
                        .key = family,
                        .deletable = true};
-    tamis_filter *f = lab_filter(&o);
+    return lab_filter(&o);
+}
+
+/* The library's removal over the same items: what is left of the set, of bits and of memory. */
+static double ours_left(uint64_t s, uint64_t round)
+{
+    size_t n = s * C;
+    uint64_t *keys = lab_alloc(n, sizeof *keys), state = round + 1, ones = 0;
+    tamis_filter *f = new_ours(round);
     tamis_filter_facts info;
     tamis_vector_facts v;
     tamis_removed outcome;
@@ -255,15 +260,7 @@ static void again_round(struct mean *rate, uint64_t s, bool ours, uint64_t round
 {
     size_t n = s * C, most = PLACES * C, asked = 2000;
     uint64_t *keys = lab_alloc(n + most, sizeof *keys), state = round + 3;
-    uint8_t family[TAMIS_KEY_LEN];
-    lab_family(round, family);
-    tamis_options o = {.growth = TAMIS_DYNAMIC,
-                       .bits = M,
-                       .hashes = K,
-                       .capacity = C,
-                       .key = family,
-                       .deletable = true};
-    tamis_filter *f = lab_filter(&o);
+    tamis_filter *f = new_ours(round);
     struct rows r = {.stream = round};
     tamis_removed outcome;
     lab_keys(round, keys, n + most);

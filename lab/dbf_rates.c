@@ -21,21 +21,6 @@ static uint64_t capacity_of(uint64_t m)
     return m == M ? C : tamis_plan_capacity_whole((double)m, K, 0.0098);
 }
 
-static tamis_filter *new_filter(tamis_growth growth, uint64_t m, uint64_t c, uint64_t stream)
-{
-    uint8_t family[TAMIS_KEY_LEN];
-    lab_family(stream, family);
-    tamis_options o = {.growth = growth,
-                       .layout = TAMIS_SPREAD,
-                       .bits = m,
-                       .hashes = K,
-                       .capacity = c,
-                       .key = family,
-                       .add_always = growth != TAMIS_FIXED,
-                       .overfill = true};
-    return lab_filter(&o);
-}
-
 /* ---- figures 1, 2, 4, 9: rates over the size of the set -------------------------------------- */
 
 #define STEPS 30 /* places a capacity apart by thirds */
@@ -52,8 +37,8 @@ static uint64_t place(uint64_t c, unsigned i)
 static void one_round(struct rates *r, uint64_t m, uint64_t round, uint64_t asked)
 {
     uint64_t c = capacity_of(m), *keys = lab_alloc(S * c, sizeof *keys), at = 0;
-    tamis_filter *sbf = new_filter(TAMIS_FIXED, m, c, round),
-                 *dbf = new_filter(TAMIS_DYNAMIC, m, c, round);
+    tamis_filter *sbf = lab_published(TAMIS_FIXED, m, K, c, round),
+                 *dbf = lab_published(TAMIS_DYNAMIC, m, K, c, round);
     lab_keys(round, keys, S * c);
     for (unsigned i = 0; i < STEPS; i++) {
         uint64_t n = place(c, i), stream = round * STEPS + i;
@@ -64,7 +49,7 @@ static void one_round(struct rates *r, uint64_t m, uint64_t round, uint64_t aske
         mean_add(&r->dbf[i], lab_false_rate(dbf, stream, asked));
         if (m != M)
             continue;
-        tamis_filter *grown = new_filter(TAMIS_FIXED, m * ((n + c - 1) / c), n, round);
+        tamis_filter *grown = lab_published(TAMIS_FIXED, m * ((n + c - 1) / c), K, n, round);
         lab_add(grown, keys, n);
         mean_add(&r->grown[i], lab_false_rate(grown, stream, asked));
         tamis_filter_free(grown);
@@ -142,7 +127,7 @@ static void union_at(uint64_t na, uint64_t nb, const char *series, const char *f
         tamis_filter *f[4];
         lab_keys(i + 7000, keys, na + nb);
         for (unsigned j = 0; j < 4; j++) {
-            f[j] = new_filter(j < 2 ? TAMIS_FIXED : TAMIS_DYNAMIC, M, C, i);
+            f[j] = lab_published(j < 2 ? TAMIS_FIXED : TAMIS_DYNAMIC, M, K, C, i);
             lab_add(f[j], keys + (j % 2 ? na : 0), j % 2 ? nb : na);
         }
         MUST(tamis_filter_merge(f[0], f[1], TAMIS_MERGE_RESTATE, NULL));
@@ -178,8 +163,9 @@ static void equal_rate(uint64_t s)
     double ratio = tamis_plan_dynamic_size_ratio(M, K, C, (double)s);
     uint64_t n = s * C, asked = 20000, *keys = lab_alloc(n, sizeof *keys);
     for (uint64_t i = 0; i < lab_size(10, 60, 300); i++) {
-        tamis_filter *one = new_filter(TAMIS_FIXED, (uint64_t)(ratio * (double)(s * M)), n, i),
-                     *dbf = new_filter(TAMIS_DYNAMIC, M, C, i);
+        tamis_filter *one =
+                         lab_published(TAMIS_FIXED, (uint64_t)(ratio * (double)(s * M)), K, n, i),
+                     *dbf = lab_published(TAMIS_DYNAMIC, M, K, C, i);
         lab_keys(i + 9000, keys, n);
         lab_add(one, keys, n);
         lab_add(dbf, keys, n);

@@ -13,21 +13,6 @@
 #define C 133
 #define M 1280
 
-static tamis_filter *new_filter(tamis_growth growth, unsigned hashes, uint64_t stream)
-{
-    uint8_t family[TAMIS_KEY_LEN];
-    lab_family(stream, family);
-    tamis_options o = {.growth = growth,
-                       .layout = TAMIS_SPREAD,
-                       .bits = M,
-                       .hashes = hashes,
-                       .capacity = C,
-                       .key = family,
-                       .add_always = growth != TAMIS_FIXED,
-                       .overfill = true};
-    return lab_filter(&o);
-}
-
 static uint64_t bits_apart(const tamis_filter *a, const tamis_filter *b)
 {
     uint64_t apart = 0;
@@ -45,9 +30,11 @@ static void unions(uint64_t n)
     struct mean apart = {0}, first = {0}, joined = {0}, rows = {0}, rows_joined = {0};
     uint64_t asked = 10000, nb = 100, *keys = lab_alloc(n + nb, sizeof *keys);
     for (uint64_t i = 0; i < lab_size(20, 100, 400); i++) {
-        tamis_filter *a = new_filter(TAMIS_FIXED, K, i), *b = new_filter(TAMIS_FIXED, K, i),
-                     *all = new_filter(TAMIS_FIXED, K, i), *da = new_filter(TAMIS_DYNAMIC, K, i),
-                     *db = new_filter(TAMIS_DYNAMIC, K, i);
+        tamis_filter *a = lab_published(TAMIS_FIXED, M, K, C, i),
+                     *b = lab_published(TAMIS_FIXED, M, K, C, i),
+                     *all = lab_published(TAMIS_FIXED, M, K, C, i),
+                     *da = lab_published(TAMIS_DYNAMIC, M, K, C, i),
+                     *db = lab_published(TAMIS_DYNAMIC, M, K, C, i);
         lab_keys(i + 11000, keys, n + nb);
         lab_add(a, keys, n);
         lab_add(b, keys + n, nb);
@@ -84,8 +71,9 @@ static void intersection(uint64_t apart, uint64_t common, const char *series)
     uint64_t n = 2 * apart + common, *keys = lab_alloc(n, sizeof *keys);
     char name[64];
     for (uint64_t i = 0; i < lab_size(1000, 5000, 20000); i++) {
-        tamis_filter *a = new_filter(TAMIS_FIXED, K, i), *b = new_filter(TAMIS_FIXED, K, i),
-                     *c = new_filter(TAMIS_FIXED, K, i), *both;
+        tamis_filter *a = lab_published(TAMIS_FIXED, M, K, C, i),
+                     *b = lab_published(TAMIS_FIXED, M, K, C, i),
+                     *c = lab_published(TAMIS_FIXED, M, K, C, i), *both;
         lab_keys(i + 12000, keys, n);
         lab_add(c, keys, common);
         lab_add(a, keys, common + apart);
@@ -113,7 +101,7 @@ static void over_gamma(const char *series, tamis_growth growth, double x, uint64
     struct mean rate = {0};
     uint64_t asked = 20000, *keys = lab_alloc(n, sizeof *keys);
     for (uint64_t i = 0; i < lab_size(20, 100, 400); i++) {
-        tamis_filter *f = new_filter(growth, K, i);
+        tamis_filter *f = lab_published(growth, M, K, C, i);
         lab_keys(i + 13000, keys, n);
         lab_add(f, keys, n);
         mean_add(&rate, lab_false_rate(f, i, asked) / gamma);
@@ -154,7 +142,7 @@ static void update(uint64_t added)
     struct mean patch = {0}, whole = {0};
     uint64_t n = 10 * C, *keys = lab_alloc(n + added, sizeof *keys);
     for (uint64_t i = 0; i < lab_size(4, 20, 50); i++) {
-        tamis_filter *f = new_filter(TAMIS_DYNAMIC, K, i), *before;
+        tamis_filter *f = lab_published(TAMIS_DYNAMIC, M, K, C, i), *before;
         uint64_t bytes = 0, none = 0;
         lab_keys(i + 14000, keys, n + added);
         lab_add(f, keys, n);

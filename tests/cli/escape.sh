@@ -5,24 +5,7 @@
 
 # terminal COMMAND: runs it with standard output and error on a terminal; what appears there goes to
 # `shown`, as its lines were printed.
-cat >terminal.py <<'END'
-import os, pty, subprocess, sys
-parent, child = pty.openpty()
-run = subprocess.Popen(["bash", "-c", sys.argv[1]], stdout=child, stderr=child)
-os.close(child)
-seen = b""
-while True:
-    try:
-        piece = os.read(parent, 4096)
-    except OSError:
-        break
-    if not piece:
-        break
-    seen += piece
-run.wait()
-open("shown", "wb").write(seen.replace(b"\r\n", b"\n"))
-END
-terminal() { /usr/bin/python3 terminal.py "$1"; }
+terminal() { "$TAMIS_ROOT/tests/support/terminal.py" bash -c "$1" | sed 's/\r$//' >shown; }
 
 # shows NAME TEXT LINES COMMAND: on a terminal it prints TEXT among LINES lines, and no control.
 cat >harmless.py <<'END'

@@ -7,24 +7,7 @@ slow() { for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.25; done; }
 is none-in-a-pipe 0 "" "" 'slow | tamis add a.tamis'
 
 # terminal COMMAND: runs it with standard error on a terminal, prints what appears there.
-cat >terminal.py <<'END'
-import os, pty, subprocess, sys
-parent, child = pty.openpty()
-run = subprocess.Popen(["bash", "-c", sys.argv[1]], stderr=child, stdout=open("shown.out", "wb"))
-os.close(child)
-seen = b""
-while True:
-    try:
-        piece = os.read(parent, 4096)
-    except OSError:
-        break
-    if not piece:
-        break
-    seen += piece
-run.wait()
-sys.stdout.buffer.write(seen)
-END
-terminal() { /usr/bin/python3 terminal.py "$1"; }
+terminal() { "$TAMIS_ROOT/tests/support/terminal.py" --errors shown.out bash -c "$1"; }
 export -f slow
 export TERM=xterm
 terminal 'slow | tamis add a.tamis' >shown

@@ -187,11 +187,19 @@ static void put_segments(tamis_catalog_writer *w, uint32_t p, uint32_t n, uint64
     tamis_gather_free(g);
 }
 
+static void write_question(struct bytes *text, const tamis_catalog *c, const char *question)
+{
+    char answer[ROOM], line[2 * ROOM];
+    catalog_answer(c, question, answer);
+    int len = snprintf(line, sizeof line, "%s\t%s\n", answer, question);
+    bytes_write(text, line, (size_t)len);
+}
+
 static void write_questions(const char *stem, const tamis_catalog *c, uint32_t p, uint64_t *rng)
 {
     struct bytes text = {0};
     for (int q = 0; q < 40; q++) {
-        char question[ROOM] = "", answer[ROOM], value[40];
+        char question[ROOM] = "", value[40];
         uint64_t mask = 1 + rng_next(rng) % ((UINT64_C(1) << p) - 1);
         for (uint32_t at = 0; at < p; at++) {
             if (!(mask >> at & 1))
@@ -201,11 +209,7 @@ static void write_questions(const char *stem, const tamis_catalog *c, uint32_t p
                 strcat(question, "\t");
             sprintf(question + strlen(question), key.data ? "%s=%s" : "%s!", names[at], value);
         }
-        catalog_answer(c, question, answer);
-        bytes_write(&text, answer, strlen(answer));
-        bytes_write(&text, "\t", 1);
-        bytes_write(&text, question, strlen(question));
-        bytes_write(&text, "\n", 1);
+        write_question(&text, c, question);
     }
     golden_write(stem, ".txt", text.data, text.len);
     bytes_free(&text);
@@ -334,7 +338,7 @@ static void write_typed(const char *stem)
     golden_write(stem, ".tamis", bytes.data, bytes.len);
     CHECK(tamis_catalog_open(&c, "new.tamis", NULL, NULL) == TAMIS_OK);
     for (int q = 0; q < 240; q++) {
-        char question[ROOM], answer[ROOM], value[64];
+        char question[ROOM], value[64];
         const char *shape = shapes[q % 9];
         uint32_t x = (uint32_t)(rng_next(&rng) % 13), y = (uint32_t)(rng_next(&rng) % 8);
         uint32_t at = (uint32_t)(rng_next(&rng) % 4);
@@ -350,11 +354,7 @@ static void write_typed(const char *stem)
             uint32_t second[] = {0, 4 + 4 * y, y, 0, 2 + x + y, 10 * x, y, y, 24 + 8 * y};
             sprintf(question, shape, first[q % 9], second[q % 9]);
         }
-        catalog_answer(c, question, answer);
-        bytes_write(&text, answer, strlen(answer));
-        bytes_write(&text, "\t", 1);
-        bytes_write(&text, question, strlen(question));
-        bytes_write(&text, "\n", 1);
+        write_question(&text, c, question);
     }
     golden_write(stem, ".txt", text.data, text.len);
     tamis_catalog_close(c);

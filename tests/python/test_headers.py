@@ -4,7 +4,6 @@ import gzip
 import itertools
 import json
 import os
-import pty
 import random
 import subprocess
 
@@ -181,21 +180,10 @@ def test_rows_that_only_look_like_headers_are_records(tmp_path):
 
 
 def on_terminal(tmp, *words):
-    parent, child = pty.openpty()
-    run = subprocess.Popen([TAMIS, *words], cwd=tmp, stdout=child, env={**os.environ, "NO_COLOR": "1"})
-    os.close(child)
-    seen = b""
-    while True:
-        try:
-            piece = os.read(parent, 65536)
-        except OSError:
-            break
-        if not piece:
-            break
-        seen += piece
-    os.close(parent)
-    assert run.wait() == 0
-    return seen.replace(b"\r\n", b"\n")
+    terminal = os.path.join(ROOT, "tests/support/terminal.py")
+    run = subprocess.run([terminal, TAMIS, *words], cwd=tmp, stdout=subprocess.PIPE, check=True,
+                         env={**os.environ, "NO_COLOR": "1"})
+    return run.stdout.replace(b"\r\n", b"\n")
 
 
 def test_a_terminal_shows_the_header_of_each_record(tmp_path):

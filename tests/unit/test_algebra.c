@@ -5,6 +5,8 @@
 
 #include "set/set.h"
 #include "harness.h"
+#define KEY_TYPE uint32_t
+#include "keys.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "algebra";
 static uint64_t clock_now = 1000000;
@@ -34,7 +36,7 @@ static tamis_filter *copy_of(const tamis_filter *f)
 static void add_range(tamis_filter *f, uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++) {
-        tamis_error e = tamis_filter_add(f, &i, sizeof i, NULL);
+        tamis_error e = add(f, i);
         clock_now += 10;
         if (!CHECK_MSG(e == TAMIS_OK, "key %u: %s", i, tamis_error_name(e)))
             return;
@@ -46,33 +48,6 @@ static tamis_filter *filled(tamis_options o, uint32_t from, uint32_t to)
     tamis_filter *f = filter_of(o);
     add_range(f, from, to);
     return f;
-}
-
-static bool has(const tamis_filter *f, uint32_t key)
-{
-    return tamis_filter_has(f, &key, sizeof key);
-}
-
-static tamis_removed take(tamis_filter *f, uint32_t key)
-{
-    tamis_removed outcome = TAMIS_ABSENT;
-    CHECK(tamis_filter_remove(f, &key, sizeof key, &outcome) == TAMIS_OK);
-    return outcome;
-}
-
-static bool all_found(const tamis_filter *f, uint32_t from, uint32_t to)
-{
-    for (uint32_t i = from; i < to; i++)
-        if (!has(f, i))
-            return false;
-    return true;
-}
-
-static tamis_filter_facts info_of(const tamis_filter *f)
-{
-    tamis_filter_facts info;
-    tamis_filter_info(f, &info);
-    return info;
 }
 
 /* Vectors alike bit by bit; counts aside, which a union can only estimate. */
@@ -143,7 +118,7 @@ TEST(union_of_multisets_adds_up)
         CHECK(tamis_filter_equal(a, both) && info_of(a).items == 980);
         for (uint32_t i = 300; i < 700; i++)
             CHECK(take(a, i) == TAMIS_REMOVED);
-        CHECK(all_found(a, 0, 500) && info_of(a).items == 580);
+        CHECK(has_all(a, 0, 500) && info_of(a).items == 580);
         tamis_filter_free(a);
         tamis_filter_free(b);
         tamis_filter_free(both);
@@ -219,7 +194,7 @@ TEST(a_union_may_restate_the_rate)
             CHECK_MSG(e == TAMIS_OK, "kind %u: %s", k, tamis_error_name(e));
             double now = info_of(a).fpp;
             CHECK_MSG(now > stated && now <= 1, "kind %u: %g, then %g", k, stated, now);
-            CHECK(all_found(a, 0, 1800));
+            CHECK(has_all(a, 0, 1800));
             check_rate(a, now, "restated");
             tamis_filter_free(a);
             tamis_filter_free(b);
@@ -236,7 +211,7 @@ TEST(restated_unions_go_on)
         CHECK_MSG(e == TAMIS_OK, "%s", tamis_error_name(e));
         tamis_filter_free(b);
     }
-    CHECK(all_found(a, 0, 3600));
+    CHECK(has_all(a, 0, 3600));
     check_rate(a, info_of(a).fpp, "restated three times");
     tamis_filter_free(a);
 }
@@ -269,7 +244,7 @@ TEST(dynamic_unions_concatenate_or_merge_pairs)
                   "%" PRIu64 " items of %" PRIu64, items, added);
         for (int i = 0; i < 2; i++) {
             tamis_filter *f = i ? side : a;
-            CHECK(all_found(f, 0, 449) && all_found(f, 1000, 1326));
+            CHECK(has_all(f, 0, 449) && has_all(f, 1000, 1326));
             for (uint32_t key = 0; deletable && key < 1326; key++)
                 if (key < 449 || key >= 1000)
                     CHECK(take(f, key) != TAMIS_ABSENT);
@@ -295,10 +270,10 @@ TEST(growing_unions_find_all)
             tamis_filter *a = filled(kinds[k], 0, 400), *b = filled(kinds[k], 300, 700);
             tamis_error e = tamis_filter_merge(a, b, flags, NULL);
             CHECK(e == TAMIS_OK || (e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE)));
-            CHECK(all_found(a, 0, 400) && (e != TAMIS_OK || all_found(a, 300, 700)));
+            CHECK(has_all(a, 0, 400) && (e != TAMIS_OK || has_all(a, 300, 700)));
             check_rate(a, info_of(a).fpp, "union");
             add_range(a, 700, 900); /* and it goes on growing within what it states */
-            CHECK(all_found(a, 700, 900));
+            CHECK(has_all(a, 700, 900));
             check_rate(a, info_of(a).fpp, "grown union");
             tamis_filter_free(a);
             tamis_filter_free(b);
@@ -329,13 +304,13 @@ TEST(window_unions_forget_by_age)
     clock_now += 50000;
     tamis_filter *b = filled(o, 1000, 1500);
     CHECK(tamis_filter_merge(a, b, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
-    CHECK(all_found(a, 0, 500) && all_found(a, 1000, 1500));
+    CHECK(has_all(a, 0, 500) && has_all(a, 1000, 1500));
     clock_now += 40000;
     CHECK(tamis_filter_expire(a) == TAMIS_OK);
     uint32_t old = 0;
     for (uint32_t i = 0; i < 500; i++)
         old += has(a, i);
-    CHECK_MSG(all_found(a, 1000, 1500) && old < 100, "%u old ones", old);
+    CHECK_MSG(has_all(a, 1000, 1500) && old < 100, "%u old ones", old);
     tamis_filter_free(a);
     tamis_filter_free(b);
 }
@@ -472,7 +447,7 @@ TEST(intersection_has_the_bits_of_both)
             bool same = shape_equal(x, z);
             for (uint64_t p = 0; p < vector_positions_total(x) && same; p++)
                 same = vector_bit(z, p) == (vector_bit(x, p) && vector_bit(y, p));
-            CHECK(same && all_found(both, 400, 600));
+            CHECK(same && has_all(both, 400, 600));
             CHECK(!info_of(both).deletable && info_of(both).growth == TAMIS_FIXED);
             check_rate(both, info_of(a).fpp, "intersection");
             tamis_filter_free(a);
@@ -543,20 +518,20 @@ TEST(folded_dynamic_is_built_dynamic)
         tamis_filter *f = filled(o, 0, 133 * 6 + 20);
         CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
         CHECK(info_of(f).vectors == 7 && info_of(f).bits == 7 * 1280);
-        CHECK(all_found(f, 0, 133 * 6 + 20));
+        CHECK(has_all(f, 0, 133 * 6 + 20));
         o.bits = 1280;
         tamis_filter *built = filled(o, 0, 133 * 6 + 20);
         if (!deletable) /* every add counts, so the same keys are in the same vectors */
             CHECK(same_bits(f, built));
         add_range(f, 5000, 5200); /* columns still move and grow */
-        CHECK(all_found(f, 0, 133 * 6 + 20) && all_found(f, 5000, 5200));
+        CHECK(has_all(f, 0, 133 * 6 + 20) && has_all(f, 5000, 5200));
         for (uint32_t i = 0; deletable && i < 133 * 6 + 20; i++)
             CHECK(take(f, i) != TAMIS_ABSENT);
-        CHECK(all_found(f, 5000, 5200));
+        CHECK(has_all(f, 5000, 5200));
         tamis_filter *copy = copy_of(f); /* a clone and a union of what was folded */
         CHECK(tamis_filter_equal(copy, f));
         CHECK(tamis_filter_merge(copy, f, TAMIS_MERGE_CONCAT, NULL) == TAMIS_OK);
-        CHECK(all_found(copy, 5000, 5200));
+        CHECK(has_all(copy, 5000, 5200));
         tamis_filter_free(f);
         tamis_filter_free(copy);
         tamis_filter_free(built);
@@ -580,7 +555,7 @@ TEST(folded_filters_are_emptied)
             for (uint32_t i = 0; i < 100 && !after; i++)
                 CHECK(take(f, i) != TAMIS_ABSENT);
             CHECK_MSG(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK, "kind %u", k);
-            CHECK(all_found(f, after ? 0 : 100, 300));
+            CHECK(has_all(f, after ? 0 : 100, 300));
             for (uint32_t i = after ? 0 : 100; i < 300; i++)
                 CHECK(take(f, i) != TAMIS_ABSENT);
             tamis_filter_facts info = info_of(f);
@@ -603,7 +578,7 @@ TEST(fold_keeps_or_restates_the_rate)
         }
         add_range(f, 0, 15000);
         CHECK(tamis_filter_fold(f, 0, NULL) == TAMIS_OK); /* less than half full */
-        CHECK(info_of(f).fpp == 0.01 && all_found(f, 0, 15000));
+        CHECK(info_of(f).fpp == 0.01 && has_all(f, 0, 15000));
         CHECK(info_of(f).capacity >= 15000 && info_of(f).capacity < o.capacity);
         check_rate(f, 0.01, "folded");
         tamis_filter_free(f);
@@ -612,7 +587,7 @@ TEST(fold_keeps_or_restates_the_rate)
         CHECK(tamis_filter_fold(f, 0, NULL) == TAMIS_ERATE && tamis_filter_equal(f, was));
         CHECK(info_of(f).fpp == 0.01 && info_of(f).capacity == o.capacity);
         CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
-        CHECK(info_of(f).fpp > 0.01 && all_found(f, 0, 30000));
+        CHECK(info_of(f).fpp > 0.01 && has_all(f, 0, 30000));
         check_rate(f, info_of(f).fpp, "folded and restated");
         CHECK(tamis_filter_clear(f) == TAMIS_OK && info_of(f).fill == 0);
         tamis_filter_free(f);
@@ -644,7 +619,7 @@ TEST(blocks_fold_until_they_are_odd)
         tamis_filter *f = filled(o, 0, 100), *loaded;
         for (int i = 0; i < 3; i++)
             CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK &&
-                  all_found(f, 0, 100));
+                  has_all(f, 0, 100));
         CHECK(info_of(f).bits == 512 * 3);
         tamis_filter *was = copy_of(f);
         CHECK(tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_ESHAPE);
@@ -652,7 +627,7 @@ TEST(blocks_fold_until_they_are_odd)
         tamis_reason reason;
         CHECK(tamis_filter_save(f, "odd.tamis", 0, &reason) == TAMIS_OK);
         CHECK(tamis_filter_load(&loaded, "odd.tamis", NULL, &reason) == TAMIS_OK);
-        CHECK(tamis_filter_equal(f, loaded) && all_found(loaded, 0, 100));
+        CHECK(tamis_filter_equal(f, loaded) && has_all(loaded, 0, 100));
         tamis_filter_free(f);
         tamis_filter_free(was);
         tamis_filter_free(loaded);
@@ -683,7 +658,7 @@ TEST(clones_are_equal_and_apart)
         CHECK(k == 3 || k == 4 || tamis_filter_equal(f, copy)); /* those two look at the clock */
         CHECK(!tamis_filter_equal(f, was) && !tamis_filter_equal(was, f));
         tamis_filter_free(f);
-        CHECK(all_found(copy, 1000, 1200));
+        CHECK(has_all(copy, 1000, 1200));
         tamis_filter_free(copy);
         tamis_filter_free(was);
     }

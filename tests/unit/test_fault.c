@@ -100,13 +100,16 @@ static tamis_error op_add(struct stage *stage)
     return tamis_filter_add(stage->filter, &stage->key, sizeof stage->key, NULL);
 }
 
+static void digest_range(const struct stage *stage, uint32_t first, uint32_t n, tamis_digest *out)
+{
+    for (uint32_t i = 0; i < n; i++)
+        out[i] = tamis_filter_digest(stage->filter, &(uint32_t){first + i}, sizeof first);
+}
+
 static tamis_error op_add_many(struct stage *stage)
 {
     tamis_digest digests[64];
-    uint32_t keys[64];
-    for (uint32_t i = 0; i < 64; i++)
-        keys[i] = 200000 + i;
-    tamis_filter_digest_fixed(stage->filter, keys, sizeof *keys, 64, digests);
+    digest_range(stage, 200000, 64, digests);
     return tamis_filter_add_many(stage->filter, digests, 64, NULL, &stage->done);
 }
 
@@ -118,10 +121,7 @@ static tamis_error op_remove(struct stage *stage)
 static tamis_error op_remove_many(struct stage *stage)
 {
     tamis_digest digests[60];
-    uint32_t keys[60];
-    for (uint32_t i = 0; i < 60; i++)
-        keys[i] = i;
-    tamis_filter_digest_fixed(stage->filter, keys, sizeof *keys, 60, digests);
+    digest_range(stage, 0, 60, digests);
     return tamis_filter_remove_many(stage->filter, digests, 60, NULL, &stage->done);
 }
 

@@ -5,6 +5,8 @@
 
 #include "set/set.h"
 #include "harness.h"
+#define KEY_TYPE uint32_t
+#include "keys.h"
 
 static const uint8_t family_key[TAMIS_KEY_LEN] = "removal";
 static uint64_t clock_now;
@@ -23,30 +25,6 @@ static tamis_filter *filter_of(tamis_options o)
     o.clock = fake_clock;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
     return f;
-}
-
-static bool add(tamis_filter *f, uint32_t key)
-{
-    return CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
-}
-
-static bool has(const tamis_filter *f, uint32_t key)
-{
-    return tamis_filter_has(f, &key, sizeof key);
-}
-
-static tamis_removed take(tamis_filter *f, uint32_t key)
-{
-    tamis_removed outcome;
-    CHECK(tamis_filter_remove(f, &key, sizeof key, &outcome) == TAMIS_OK);
-    return outcome;
-}
-
-static tamis_filter_facts info_of(const tamis_filter *f)
-{
-    tamis_filter_facts info;
-    tamis_filter_info(f, &info);
-    return info;
 }
 
 static void shuffle(uint32_t *keys, uint32_t n, uint64_t *rng)
@@ -96,7 +74,7 @@ static bool fill_and_empty(tamis_options o, uint32_t n, enum order order, uint32
     uint32_t *keys = keys_in_order(n, order, rng);
     bool good = f && new &&keys;
     for (uint32_t i = 0; good && i < n; i++)
-        good = add(f, i);
+        good = put(f, i);
     for (uint32_t i = 0; good && i < n; i++) {
         if (i % step == 0)
             for (uint32_t j = i; good && j < n; j++)
@@ -124,7 +102,7 @@ TEST(paper_filter_is_emptied)
     uint64_t rng = harness_seed();
     tamis_filter *f = filter_of(paper);
     for (uint32_t i = 0; i < 1330; i++)
-        add(f, i);
+        put(f, i);
     tamis_filter_facts info = info_of(f);
     CHECK_MSG(info.vectors == 10, "%u vectors", info.vectors);
     tamis_filter_free(f);
@@ -182,11 +160,11 @@ TEST(emptied_is_as_new)
 {
     tamis_filter *f = filter_of(paper), *new = filter_of(paper);
     for (uint32_t i = 0; i < 500; i++)
-        add(f, i);
+        put(f, i);
     for (uint32_t i = 0; i < 500; i++)
         take(f, i);
     for (uint32_t i = 1000; i < 1400; i++)
-        add(f, i), add(new, i);
+        put(f, i), put(new, i);
     CHECK(tamis_filter_equal(f, new));
     tamis_filter_free(f);
     tamis_filter_free(new);
@@ -201,7 +179,7 @@ static tamis_filter *with_pending(bool unique, uint32_t *key)
     o.unique = unique;
     tamis_filter *f = filter_of(o);
     for (uint32_t i = 0; i < 60; i++)
-        add(f, i);
+        put(f, i);
     for (uint32_t i = 0; i < 60; i++) {
         tamis_filter *trial;
         CHECK(tamis_filter_clone(&trial, f) == TAMIS_OK);
@@ -221,7 +199,7 @@ TEST(three_outcomes)
 {
     tamis_filter *f = filter_of((tamis_options){.growth = TAMIS_FIXED, .capacity = 1000});
     CHECK(take(f, 1) == TAMIS_ABSENT);
-    add(f, 1);
+    put(f, 1);
     CHECK(take(f, 1) == TAMIS_REMOVED && !has(f, 1));
     CHECK(take(f, 1) == TAMIS_ABSENT);
     tamis_filter_free(f);
@@ -331,7 +309,7 @@ TEST(illegal_removals_harm_other_keys_only)
             o.unique = unique;
             tamis_filter *f = filter_of(o);
             for (uint32_t i = 0; i < 300; i++)
-                add(f, i);
+                put(f, i);
             for (uint32_t i = 1000; i < 4000; i++) {
                 take(f, i);
                 CHECK(info_of(f).items <= 300);
@@ -344,7 +322,7 @@ TEST(illegal_removals_harm_other_keys_only)
                 CHECK(info_of(f).items <= 300);
             }
             CHECK(counters_sound(f));
-            CHECK(tamis_filter_clear(f) == TAMIS_OK && add(f, 7) && has(f, 7));
+            CHECK(tamis_filter_clear(f) == TAMIS_OK && put(f, 7) && has(f, 7));
             CHECK(take(f, 7) == TAMIS_REMOVED && info_of(f).fill == 0);
             tamis_filter_free(f);
         }
@@ -375,9 +353,9 @@ TEST(copies_are_removed_exactly)
         uint64_t total = 0;
         for (uint32_t key = 0; key < 8; key++)
             for (uint32_t i = 0; i < copies[key]; i++, total++)
-                add(f, key);
+                put(f, key);
         for (uint32_t key = 100; key < 150; key++, total++)
-            add(f, key);
+            put(f, key);
         CHECK(info_of(f).items == total);
         for (uint32_t key = 0; key < 8; key++)
             CHECK(tamis_filter_count(f, &key, sizeof key) >= copies[key]);
@@ -399,7 +377,7 @@ TEST(copies_are_counted)
     tamis_filter *plain = NULL;
     uint32_t key = 7, other = 8;
     for (uint32_t i = 1; i <= 40; i++) {
-        add(f, key);
+        put(f, key);
         CHECK_MSG(tamis_filter_count(f, &key, sizeof key) == i, "%u", i);
     }
     for (uint32_t i = 40; i-- > 0;) {
@@ -407,7 +385,7 @@ TEST(copies_are_counted)
         CHECK_MSG(tamis_filter_count(f, &key, sizeof key) == i, "%u", i);
     }
     CHECK(tamis_filter_new(&plain, &(tamis_options){.capacity = 100}, NULL) == TAMIS_OK);
-    add(plain, key), add(plain, key);
+    put(plain, key), put(plain, key);
     CHECK(tamis_filter_count(plain, &key, sizeof key) == 1);
     CHECK(tamis_filter_count(plain, &other, sizeof other) == 0);
     tamis_filter_free(plain);
@@ -422,10 +400,10 @@ TEST(add_and_remove_is_nothing)
             .growth = TAMIS_FIXED, .layout = (tamis_layout)layout, .capacity = 1000});
         tamis_filter *before;
         for (uint32_t i = 0; i < 500; i++)
-            add(f, i);
+            put(f, i);
         CHECK(tamis_filter_clone(&before, f) == TAMIS_OK);
         for (uint32_t i = 500; i < 1000; i++)
-            add(f, i), add(f, i);
+            put(f, i), put(f, i);
         for (uint32_t i = 500; i < 1000; i++)
             take(f, i), take(f, i);
         CHECK(tamis_filter_equal(f, before));
@@ -450,7 +428,7 @@ static bool churn_turn(struct churn *c, bool oldest)
         if (!CHECK(take(c->f, *at) != TAMIS_ABSENT))
             return false;
         *at = c->next++;
-        tamis_error e = tamis_filter_add(c->f, at, sizeof *at, NULL);
+        tamis_error e = add(c->f, *at);
         if (!CHECK_MSG(e == TAMIS_OK, "add: %s", tamis_error_name(e)))
             return false;
     }
@@ -486,7 +464,7 @@ static void churn_one(tamis_options o, uint32_t live, bool oldest)
 {
     struct churn c = {filter_of(o), malloc(live * sizeof *c.live), live, 0, harness_seed()};
     for (uint32_t i = 0; i < live; i++)
-        add(c.f, c.live[i] = c.next++);
+        put(c.f, c.live[i] = c.next++);
     uint64_t bytes = 0, later = 0, pending = 0;
     uint32_t vectors = 0, turns = harness_long() ? 300 : 30;
     check_rate(c.f, "filled");
@@ -539,7 +517,7 @@ TEST(churn_of_published_shapes_is_bounded)
         struct churn c = {filter_of(kinds[k]), malloc(1000 * sizeof *c.live), 1000, 0,
                           harness_seed()};
         for (uint32_t i = 0; i < 1000; i++)
-            add(c.f, c.live[i] = c.next++);
+            put(c.f, c.live[i] = c.next++);
         uint64_t bits = info_of(c.f).bits;
         for (int turn = 0; turn < 30 && churn_turn(&c, turn & 1); turn++)
             CHECK_MSG(info_of(c.f).bits <= 4 * bits, "%" PRIu64 " bits, then %" PRIu64, bits,
@@ -561,7 +539,7 @@ TEST(room_made_by_removals_is_filled_first)
     const struct layers *stack = set_layers(&f->set);
     uint32_t next = 0;
     while (layers_count(stack) < VECTORS || stack->v[VECTORS - 1]->count < 900) {
-        add(f, next++);
+        put(f, next++);
         stack = set_layers(&f->set);
     }
     for (uint32_t gone = 0; gone < 3; gone++) { /* the oldest keys: of the first vector */
@@ -571,7 +549,7 @@ TEST(room_made_by_removals_is_filled_first)
             take(f, SOME * gone + i);
         CHECK(first->count + SOME <= before + 5 && layers_count(stack) == VECTORS);
         for (uint32_t i = 0; i < SOME / 2; i++)
-            add(f, next++);
+            put(f, next++);
         CHECK(first->count + SOME / 2 + 5 >= before && layers_count(stack) == VECTORS);
     }
     for (uint32_t i = 3 * SOME; i < next; i++)
@@ -586,7 +564,7 @@ TEST(an_emptied_vector_goes)
         (tamis_options){.growth = TAMIS_SCALABLE, .capacity = 64, .fpp = 1e-6, .unique = true});
     uint32_t next = 0;
     while (info_of(f).vectors < 3)
-        add(f, next++);
+        put(f, next++);
     uint64_t first = set_layers(&f->set)->v[0]->count;
     for (uint32_t i = 0; i < first; i++) {
         CHECK(info_of(f).vectors == 3);
@@ -605,7 +583,7 @@ TEST(vectors_that_fit_are_united)
         .growth = TAMIS_DYNAMIC, .capacity = 10000, .vectors = 10, .fpp = 1e-6, .unique = true});
     uint32_t next = 0, vectors = 4, of_first, gone = 0;
     while (layers_count(set_layers(&f->set)) <= vectors)
-        add(f, next++);
+        put(f, next++);
     CHECK(take(f, next - 1) == TAMIS_REMOVED); /* all that are left are full */
     const struct layers *stack = set_layers(&f->set);
     of_first = (uint32_t)stack->v[0]->count;
@@ -624,7 +602,7 @@ TEST(thousands_of_vectors)
         .growth = TAMIS_DYNAMIC, .capacity = 45000, .vectors = 4500, .fpp = 0.01, .unique = true});
     uint32_t n = 42500;
     for (uint32_t i = 0; i < n; i++)
-        add(f, i);
+        put(f, i);
     CHECK(info_of(f).vectors > 4096);
     uint32_t pending = 0;
     for (uint32_t i = 0; i < n; i += 100) {
@@ -646,7 +624,7 @@ COST(pending_removals_do_not_multiply, 100000)
         .growth = TAMIS_DYNAMIC, .bits = 96 * n / 100, .hashes = 7, .capacity = n / 10});
     uint64_t most = 0;
     for (uint32_t i = 0; i < n; i++)
-        add(f, i);
+        put(f, i);
     CHECK(info_of(f).vectors == 10);
     for (uint32_t i = 0; i < n; i++) {
         take(f, i);

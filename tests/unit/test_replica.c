@@ -2,6 +2,7 @@
  * version of the origin to the bit, and what is no next version is refused by name.
  */
 #include "harness.h"
+#include "keys.h"
 #include "histories.h"
 
 #include "base/bytes.h"
@@ -434,18 +435,6 @@ TEST(missed_members_are_counted)
 
 /* ---- targets, time, refusals ----------------------------------------------------------------- */
 
-static void add_keys(tamis_filter *f, uint64_t from, uint64_t to)
-{
-    for (uint64_t i = from; i < to; i++)
-        CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
-}
-
-static void remove_keys(tamis_filter *f, uint64_t from, uint64_t to)
-{
-    for (uint64_t i = from; i < to; i++)
-        CHECK(tamis_filter_remove(f, &i, sizeof i, NULL) == TAMIS_OK);
-}
-
 TEST(each_target_asks_for_itself)
 {
     static struct world w;
@@ -466,11 +455,11 @@ TEST(each_target_asks_for_itself)
         CHECK(tamis_filter_new(&f, &options, NULL) == TAMIS_OK);
         CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
         w.now = 1;
-        add_keys(f, 0, n);
+        add_all(f, 0, n);
         CHECK(tamis_origin_due(origin) == TAMIS_DUE_FIRST);
         CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
         while (tamis_origin_due(origin) == TAMIS_DUE_NOT && n < 20000) {
-            add_keys(f, n, n + 10);
+            add_all(f, n, n + 10);
             n += 10;
             w.now += 10;
         }
@@ -501,12 +490,12 @@ TEST(removals_raise_the_false_positives_of_copies)
     memset(&w, 0, sizeof w);
     CHECK(tamis_filter_new(&f, &options, NULL) == TAMIS_OK);
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
-    add_keys(f, 0, 10000);
+    add_all(f, 0, 10000);
     CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
     tamis_origin_estimate(origin, &now);
     CHECK(now.unreachable); /* full, the filter itself has 1 % */
     CHECK(tamis_origin_due(origin) == TAMIS_DUE_NOT);
-    remove_keys(f, 0, 9000);
+    take_all(f, 0, 9000);
     tamis_origin_estimate(origin, &now);
     CHECK(!now.unreachable && now.missed == 0 && now.set == 0 && now.cleared > 30000);
     CHECK(now.positive > 0.009 && now.own < 1e-4 && now.disagree == 0);
@@ -568,7 +557,7 @@ TEST(the_time_that_taking_a_message_takes_counts)
         .owner = "store-7", .beat = 100, .clock = world_clock, .clock_context = &w};
     CHECK(tamis_origin_new(&w.origin, w.filter, &o, NULL) == TAMIS_OK);
     for (unsigned kind = 0; kind < 2; kind++) { /* a snapshot, a delta */
-        add_keys(w.filter, 10 * kind, 10 * kind + 10);
+        add_all(w.filter, 10 * kind, 10 * kind + 10);
         publish(&w, false);
         uint64_t arrived = w.now + 400;
         w.step = 400;
@@ -738,7 +727,7 @@ TEST(two_origins_with_one_name_are_contested)
         .owner = "store-7", .epoch = 6, .beat = 100, .clock = world_clock, .clock_context = &w};
     CHECK(tamis_filter_clone(&other.filter, w.filter) == TAMIS_OK);
     CHECK(tamis_origin_new(&other.origin, other.filter, &o, NULL) == TAMIS_OK);
-    add_keys(other.filter, 0, 10);
+    add_all(other.filter, 0, 10);
     CHECK(tamis_origin_publish(other.origin, enqueue, &other, NULL) == TAMIS_OK);
     CHECK(tamis_follower_take(w.follower, other.queue[0].data, other.queue[0].len, 0, NULL, NULL) ==
           TAMIS_OK);
@@ -824,9 +813,9 @@ TEST(heartbeats_are_small)
     static struct world w;
     if (!CHECK(world_begin(&w, 15, 1, 0)))
         return;
-    add_keys(w.filter, 0, 300);
+    add_all(w.filter, 0, 300);
     publish(&w, false);
-    add_keys(w.filter, 300, 400);
+    add_all(w.filter, 300, 400);
     CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
     CHECK_MSG(w.queue[w.queued - 1].len <= 68, "%zu bytes", w.queue[w.queued - 1].len);
     world_end(&w);
@@ -851,21 +840,21 @@ TEST(what_does_not_belong_is_named)
     CHECK(tamis_follower_take(w.follower, other.queue[1].data, other.queue[1].len, 0, &taken,
                               &reason) == TAMIS_EFAMILY);
     CHECK_MSG(strstr(reason.text, "store-8") && strstr(reason.text, "store-7"), "%s", reason.text);
-    add_keys(other.filter, 0, 10);
+    add_all(other.filter, 0, 10);
     tamis_origin_free(other.origin); /* the right name and epoch, another family */
     o.owner = "store-7";
     CHECK(tamis_origin_new(&other.origin, other.filter, &o, NULL) == TAMIS_OK);
     publish(&other, false);
-    add_keys(other.filter, 10, 20);
+    add_all(other.filter, 10, 20);
     publish(&other, false);
     CHECK(tamis_follower_take(w.follower, other.queue[3].data, other.queue[3].len, 0, &taken,
                               &reason) == TAMIS_EFAMILY);
     CHECK_MSG(strstr(reason.text, "another family"), "%s", reason.text);
     CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
     /* two deltas, the second first */
-    add_keys(w.filter, 0, 5);
+    add_all(w.filter, 0, 5);
     publish(&w, false);
-    add_keys(w.filter, 5, 9);
+    add_all(w.filter, 5, 9);
     publish(&w, false);
     CHECK(tamis_follower_take(w.follower, w.queue[1].data, w.queue[1].len, 0, &taken, &reason) ==
           TAMIS_EBASE);
@@ -924,14 +913,14 @@ TEST(a_failed_write_burns_the_version)
     publish(&w, false);
     while (w.queued)
         deliver(&w, 0, false, false);
-    add_keys(w.filter, 0, 500);
+    add_all(w.filter, 0, 500);
     tamis_origin_facts facts;
     unsigned left = 1;
     CHECK(tamis_origin_publish(w.origin, refuse, &left, NULL) == TAMIS_EIO);
     tamis_origin_info(w.origin, &facts);
     CHECK(facts.version == 1);
     CHECK(tamis_origin_due(w.origin) == TAMIS_DUE_FIRST);
-    add_keys(w.filter, 500, 600);
+    add_all(w.filter, 500, 600);
     publish(&w, false);
     tamis_message m;
     CHECK(tamis_message_read(&m, w.queue[0].data, w.queue[0].len, NULL) == TAMIS_OK);
@@ -957,7 +946,7 @@ TEST(without_memory_nothing_changes)
         CHECK(tamis_origin_new(&w.origin, w.filter, &o, NULL) == TAMIS_OK);
         CHECK(tamis_follower_new(&w.follower, &fo) == TAMIS_OK);
         for (unsigned round = 0; round < 3; round++) {
-            add_keys(w.filter, 200 * round, 200 * (round + 1));
+            add_all(w.filter, 200 * round, 200 * (round + 1));
             tamis_error e = TAMIS_ENOMEM;
             for (uint64_t n = 1; e != TAMIS_OK && n < 1000; n++) {
                 size_t before = w.queued;
@@ -1030,7 +1019,7 @@ TEST(options_are_checked)
     CHECK(tamis_origin_publish(second, enqueue, &w, &reason) == TAMIS_EARG);
     CHECK_MSG(strstr(reason.text, "another origin"), "%s", reason.text);
     tamis_origin_free(second);
-    add_keys(f, 0, 100);
+    add_all(f, 0, 100);
     CHECK(tamis_origin_due(origin) == TAMIS_DUE_MEMBER_MISS);
     CHECK(tamis_origin_publish(origin, enqueue, &w, NULL) == TAMIS_OK);
     CHECK(w.queued == 2);

@@ -3,6 +3,7 @@
  * blocks. Bounds are six deviations of what is measured.
  */
 #include "harness.h"
+#include "keys.h"
 
 #include "tamis/replica.h"
 #include "tamis/plan.h"
@@ -11,18 +12,6 @@ static int nowhere(void *context, const void *data, size_t len)
 {
     (void)context, (void)data, (void)len;
     return 0;
-}
-
-static void add_keys(tamis_filter *f, uint64_t from, uint64_t to)
-{
-    for (uint64_t i = from; i < to; i++)
-        CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
-}
-
-static void remove_keys(tamis_filter *f, uint64_t from, uint64_t to)
-{
-    for (uint64_t i = from; i < to; i++)
-        CHECK(tamis_filter_remove(f, &i, sizeof i, NULL) == TAMIS_OK);
 }
 
 struct measured {
@@ -64,7 +53,7 @@ static bool pair_begin(struct pair *p, const tamis_options *options, uint64_t co
     if (!CHECK(tamis_filter_new(&p->filter, options, NULL) == TAMIS_OK) ||
         !CHECK(tamis_origin_new(&p->origin, p->filter, o, NULL) == TAMIS_OK))
         return false;
-    add_keys(p->filter, 0, copied);
+    add_all(p->filter, 0, copied);
     return CHECK(tamis_origin_publish(p->origin, nowhere, NULL, NULL) == TAMIS_OK) &&
            CHECK(tamis_filter_clone(&p->copy, p->filter) == TAMIS_OK);
 }
@@ -96,8 +85,8 @@ TEST(estimates_at_the_papers_parameters)
                 tamis_estimate e;
                 if (!pair_begin(&p, &options, n, &o))
                     return;
-                add_keys(p.filter, n, n + added);
-                remove_keys(p.filter, 0, gone);
+                add_all(p.filter, n, n + added);
+                take_all(p.filter, 0, gone);
                 tamis_origin_estimate(p.origin, &e);
                 struct measured m = measure(p.filter, p.copy, asked, &rng);
                 CHECK_MSG(near(m.positive, e.positive, (double)asked), "k %u n %d: %g for %g", k,
@@ -139,8 +128,8 @@ TEST(published_forms_are_right_on_average)
             tamis_estimate e;
             if (!pair_begin(&p, &options, 150, &o))
                 return;
-            add_keys(p.filter, 150, 200);
-            remove_keys(p.filter, 0, 25);
+            add_all(p.filter, 150, 200);
+            take_all(p.filter, 0, 25);
             tamis_origin_estimate(p.origin, &e);
             tamis_plan_replica r = tamis_plan_replica_of(1200, k, 175, (double)e.set / 1200,
                                                          (double)e.cleared / 1200, 2, 1, 1);
@@ -177,9 +166,9 @@ TEST(member_miss_is_within_a_tenth)
                 tamis_estimate e;
                 if (!pair_begin(&p, &options, n, &o))
                     return;
-                add_keys(p.filter, n, n + added);
+                add_all(p.filter, n, n + added);
                 if (options.deletable)
-                    remove_keys(p.filter, 0, gone = n / 10);
+                    take_all(p.filter, 0, gone = n / 10);
                 for (uint64_t j = gone; j < n + added; j++)
                     denied += !tamis_filter_has(p.copy, &j, sizeof j);
                 tamis_origin_estimate(p.origin, &e);
@@ -252,8 +241,8 @@ TEST(rates_of_stacks_and_blocks)
             tamis_estimate e;
             if (!pair_begin(&p, &options, 5000, &o))
                 return;
-            add_keys(p.filter, 5000, 8000);
-            remove_keys(p.filter, 0, 2000);
+            add_all(p.filter, 5000, 8000);
+            take_all(p.filter, 0, 2000);
             tamis_origin_estimate(p.origin, &e);
             struct measured m = measure(p.filter, p.copy, asked, &rng);
             series_add(&positive, e.positive, m.positive);

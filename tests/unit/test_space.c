@@ -89,29 +89,35 @@ TEST(bytes_are_bits_over_8)
 
 /* ---- grown a thousandfold ---- */
 
+#define BATCH 1024
+
+/* The digests of the keys first..first+n-1, a batch at most; how many. */
+static size_t digest_batch(const tamis_filter *f, uint64_t first, uint64_t n, tamis_digest *out)
+{
+    uint64_t keys[BATCH];
+    size_t some = n < BATCH ? (size_t)n : BATCH;
+    for (size_t i = 0; i < some; i++)
+        keys[i] = first + i;
+    tamis_filter_digest_fixed(f, keys, sizeof *keys, some, out);
+    return some;
+}
+
 static void add_range(tamis_filter *f, uint64_t first, uint64_t n)
 {
-    tamis_digest digests[1024];
-    uint64_t keys[1024];
-    for (uint64_t i = 0; i < n; i += 1024) {
-        size_t some = n - i < 1024 ? (size_t)(n - i) : 1024;
-        for (size_t j = 0; j < some; j++)
-            keys[j] = first + i + j;
-        tamis_filter_digest_fixed(f, keys, sizeof *keys, some, digests);
+    tamis_digest digests[BATCH];
+    for (uint64_t i = 0; i < n; i += BATCH) {
+        size_t some = digest_batch(f, first + i, n - i, digests);
         CHECK(tamis_filter_add_many(f, digests, some, NULL, NULL) == TAMIS_OK);
     }
 }
 
 static uint64_t count_range(const tamis_filter *f, uint64_t first, uint64_t n)
 {
-    tamis_digest digests[1024];
-    uint64_t keys[1024], found = 0;
-    uint8_t yes[1024];
-    for (uint64_t i = 0; i < n; i += 1024) {
-        size_t some = n - i < 1024 ? (size_t)(n - i) : 1024;
-        for (size_t j = 0; j < some; j++)
-            keys[j] = first + i + j;
-        tamis_filter_digest_fixed(f, keys, sizeof *keys, some, digests);
+    tamis_digest digests[BATCH];
+    uint8_t yes[BATCH];
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < n; i += BATCH) {
+        size_t some = digest_batch(f, first + i, n - i, digests);
         tamis_filter_has_many(f, digests, some, yes);
         for (size_t j = 0; j < some; j++)
             found += yes[j];
