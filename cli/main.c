@@ -62,8 +62,7 @@ static void keep_out_of_dumps(void)
     int fd = open("/proc/self/coredump_filter", O_WRONLY | O_CLOEXEC);
     if (fd >= 0 && write(fd, "0", 1) < 0)
         errno = 0; /* a kernel without core dumps */
-    if (fd >= 0)
-        close(fd);
+    fd_close(&fd);
 }
 
 int main(int argc, char **argv)

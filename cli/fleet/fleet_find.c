@@ -63,13 +63,6 @@ struct asking {
     bool header_done, found, trouble, enough;
 };
 
-static void pipe_close(int *fd)
-{
-    if (*fd >= 0)
-        close(*fd);
-    *fd = -1;
-}
-
 /* ---- starting -------------------------------------------------------------------------------- */
 
 /* The command for a host. */
@@ -128,11 +121,11 @@ static bool start(struct asking *a, const struct known_host *host)
     if (question >= 0 && pid < 0)
         complain("%s: %s: give a smaller --parallel", strerror(errno), host->name);
     for (size_t i = 0; i < 2; i++) {
-        pipe_close(&pipes[i][1]);
+        fd_close(&pipes[i][1]);
         if (pid < 0)
-            pipe_close(&pipes[i][0]);
+            fd_close(&pipes[i][0]);
     }
-    pipe_close(&question);
+    fd_close(&question);
     free(command);
     if (pid < 0)
         return false;
@@ -211,7 +204,7 @@ static bool begin(struct running *r, const uint8_t *line, size_t len)
         r->foreign = true;
         r->held.len = 0;
         kill(-r->pid, SIGKILL);
-        pipe_close(&r->out);
+        fd_close(&r->out);
     }
     return r->began;
 }
@@ -297,7 +290,7 @@ static void take(int *fd, struct bytes *to, struct running *r)
         bytes_put(to, some, (size_t)n);
         r->heard = carrier_clock();
     } else if (n == 0 || errno != EINTR) {
-        pipe_close(fd);
+        fd_close(fd);
     }
 }
 
@@ -306,8 +299,8 @@ static void take(int *fd, struct bytes *to, struct running *r)
 static void stop(struct running *r)
 {
     kill(-r->pid, SIGKILL);
-    pipe_close(&r->out);
-    pipe_close(&r->err);
+    fd_close(&r->out);
+    fd_close(&r->err);
 }
 
 /* Prints what can be printed, and removes hosts that have ended and have nothing left to print. */

@@ -140,10 +140,7 @@ bool file_slurp(const char *path, struct bytes *out)
     out->len = 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     bool good = fd >= 0 && bytes_read(out, fd, SIZE_MAX);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = error;
+    fd_close(&fd);
     return good;
 }
 

@@ -82,6 +82,15 @@ struct sample {
 
 /* ---- growth ---------------------------------------------------------------------------------- */
 
+/* Where the hash is, or belongs. */
+static uint64_t *slot_of(uint64_t *slots, size_t room, uint64_t hash)
+{
+    size_t at = (size_t)hash & (room - 1);
+    while (slots[at] && slots[at] != hash)
+        at = (at + 1) & (room - 1);
+    return &slots[at];
+}
+
 static bool growth_put(struct distinct_growth *g, uint64_t hash)
 {
     hash += hash == 0;
@@ -90,22 +99,16 @@ static bool growth_put(struct distinct_growth *g, uint64_t hash)
         uint64_t *fresh = calloc(room, sizeof *fresh);
         if (!fresh)
             return false;
-        for (size_t i = 0; i < g->room; i++) {
-            size_t at = (size_t)g->slot[i] & (room - 1);
-            while (g->slot[i] && fresh[at])
-                at = (at + 1) & (room - 1);
+        for (size_t i = 0; i < g->room; i++)
             if (g->slot[i])
-                fresh[at] = g->slot[i];
-        }
+                *slot_of(fresh, room, g->slot[i]) = g->slot[i];
         free(g->slot);
         g->slot = fresh;
         g->room = room;
     }
-    size_t at = (size_t)hash & (g->room - 1);
-    while (g->slot[at] && g->slot[at] != hash)
-        at = (at + 1) & (g->room - 1);
-    g->n += !g->slot[at];
-    g->slot[at] = hash;
+    uint64_t *slot = slot_of(g->slot, g->room, hash);
+    g->n += !*slot;
+    *slot = hash;
     g->seen++;
     if ((g->seen & (g->seen - 1)) == 0) {
         g->at_half = g->at_mark;
@@ -230,12 +233,12 @@ static bool visit(void *context, uint64_t record, const char *name, const struct
         return !s->failed;
     f->records++;
     for (; v; v = v->next) {
-        const struct cell cell = {s->first + record, bytes_hash(v->data, v->len),
-                                  (size_t)(f - s->field)};
-        s->failed |= !growth_put(&f->values, cell.hash) ||
-                     !array_add(&s->cell, &s->n_cells, &s->cells_room, &cell, sizeof cell);
+        uint64_t hash = bytes_hash(v->data, v->len);
+        s->failed |= !growth_put(&f->values, hash) ||
+                     !room_for(&s->cell, s->n_cells, &s->cells_room, sizeof *s->cell);
         if (s->failed)
             return false;
+        s->cell[s->n_cells++] = (struct cell){s->first + record, hash, (size_t)(f - s->field)};
         if (v->len)
             look_at(s, f, v);
     }

@@ -181,8 +181,7 @@ static void look_pair(struct looking *w, size_t i)
         if (fd >= 0 && s->file.size >= e->file.size &&
             raw_sums_hold(fd, e->sums, e->file.size, &hashed))
             s->look = grown(s, e);
-        if (fd >= 0)
-            close(fd);
+        fd_close(&fd);
     }
     atomic_fetch_add(&w->hashed, hashed);
 }

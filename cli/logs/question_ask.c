@@ -28,9 +28,11 @@ struct condition_list {
 
 static void push_key(struct condition_list *a, tamis_key key, bool part)
 {
-    const tamis_digest digest = part ? tamis_schema_part(a->schema, a->attribute, key)
-                                     : tamis_schema_digest(a->schema, a->attribute, key);
-    a->failed = a->failed || !array_add(&a->key, &a->n_keys, &a->keys_room, &digest, sizeof digest);
+    a->failed |= !room_for(&a->key, a->n_keys, &a->keys_room, sizeof *a->key);
+    if (a->failed)
+        return;
+    a->key[a->n_keys++] = part ? tamis_schema_part(a->schema, a->attribute, key)
+                               : tamis_schema_digest(a->schema, a->attribute, key);
     a->parts |= part;
 }
 

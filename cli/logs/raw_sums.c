@@ -13,6 +13,7 @@
 #include <xxhash.h>
 
 #include "base/base.h"
+#include "ui/growing.h"
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
@@ -62,9 +63,7 @@ int raw_open(const char *path, bool follow, struct raw_id *id, const char **why)
     } else if (take_id(&st, now, id, why)) {
         return fd;
     }
-    int error = errno;
-    close(fd);
-    errno = error;
+    fd_close(&fd);
     return -1;
 }
 

@@ -15,6 +15,7 @@
 #include "reader_cut.h"
 #include "reader_parse.h"
 #include "reader_sniff.h"
+#include "ui/growing.h"
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
@@ -536,8 +537,7 @@ void input_close(struct input *input)
         return;
     struct input_private *own = input->own;
     source_free(own->source);
-    if (own->fd >= 0)
-        close(own->fd);
+    fd_close(&own->fd);
     free(own->path);
     free(own->header);
     free(own->back.data);

@@ -20,9 +20,7 @@
 static bool failed(struct ask *a, const char *why)
 {
     snprintf(a->why, sizeof a->why, "%.255s", why);
-    if (a->fd >= 0)
-        close(a->fd);
-    a->fd = -1;
+    fd_close(&a->fd);
     return false;
 }
 
@@ -36,12 +34,9 @@ int unix_connect(const char *path)
     struct sockaddr_un name = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     memcpy(name.sun_path, path, strlen(path));
-    if (fd < 0 || connect(fd, (struct sockaddr *)&name, sizeof name) == 0)
-        return fd;
-    int error = errno;
-    close(fd);
-    errno = error;
-    return -1;
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&name, sizeof name) != 0)
+        fd_close(&fd);
+    return fd;
 }
 
 static int connect_host(const struct serve_address *at, const struct timeval *wait)
@@ -58,8 +53,7 @@ static int connect_host(const struct serve_address *at, const struct timeval *wa
         if (connect(fd, i->ai_addr, i->ai_addrlen) == 0)
             continue;
         error = errno;
-        close(fd);
-        fd = -1;
+        fd_close(&fd);
     }
     if (found)
         freeaddrinfo(found);
@@ -157,9 +151,7 @@ bool ask_for(struct ask *a, const char *path, const char *accept, const struct b
 
 void ask_close(struct ask *a)
 {
-    if (a->fd >= 0)
-        close(a->fd);
+    fd_close(&a->fd);
     bytes_end(&a->head);
     bytes_end(&a->body);
-    a->fd = -1;
 }

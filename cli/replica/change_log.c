@@ -12,6 +12,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "ui/growing.h"
+
 #define FRONT_LEN 24
 #define GROUP     256 /* most digests */
 #define GROUP_LEN (16 + sizeof(tamis_digest) * GROUP)
@@ -56,8 +58,7 @@ static bool file_sum(const char *path, uint64_t *sum)
                XXH3_64bits_update(state, piece, got) == XXH_OK;
     *sum = good ? XXH3_64bits_digest(state) : 0;
     XXH3_freeState(state);
-    if (fd >= 0)
-        close(fd);
+    fd_close(&fd);
     return good;
 }
 
@@ -110,9 +111,8 @@ static bool begin(struct change_log *log, const char *path)
 {
     unsigned char front[FRONT_LEN];
     uint64_t sum;
-    if (!file_sum(path, &sum)) {
+    if (!file_sum(path, &sum))
         return refuse("%s: %s: it cannot be read back", strerror(errno), path);
-    }
     memcpy(front, magic, sizeof magic);
     memcpy(front + 8, &sum, sizeof sum);
     sum = XXH3_64bits(front, 16);
@@ -234,6 +234,5 @@ void change_log_close(struct change_log *log)
         return;
     if (log->end == FRONT_LEN)
         unlink(log->path);
-    close(log->fd);
-    log->fd = -1;
+    fd_close(&log->fd);
 }

@@ -481,8 +481,7 @@ static int listen_unix(const char *path)
     if (good && listen(fd, CONNECTIONS) == 0)
         return fd;
     complain("%s: unix:%s: give an unused path in a writable folder", strerror(errno), path);
-    if (fd >= 0)
-        close(fd);
+    fd_close(&fd);
     return -1;
 }
 
@@ -501,8 +500,7 @@ static int listen_host(const struct serve_address *a)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         if (bind(fd, at->ai_addr, at->ai_addrlen) != 0 || listen(fd, CONNECTIONS) != 0) {
             error = errno;
-            close(fd);
-            fd = -1;
+            fd_close(&fd);
         }
     }
     freeaddrinfo(found);
@@ -521,8 +519,7 @@ struct serving *serve_start(const struct serve_address *address, const tamis_dir
     int fd = address->path[0] ? listen_unix(address->path) : listen_host(address);
     struct serving *s = fd >= 0 ? calloc(1, sizeof *s) : NULL;
     if (!s) {
-        if (fd >= 0)
-            close(fd);
+        fd_close(&fd);
         return NULL;
     }
     s->directory = directory;

@@ -77,7 +77,7 @@ int verb_create(int argc, char **argv)
         return TROUBLE;
     }
     store.set = made;
-    int status = store_free(path, force)
+    int status = store_may_make(path, force)
                      ? store_finish(&store, no_key ? TAMIS_SAVE_NO_KEY : 0, json)
                      : TROUBLE;
     store_end(&store);

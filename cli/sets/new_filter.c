@@ -16,16 +16,14 @@ static bool read_growth(struct make *make)
         if (strlen(growth_names[i]) == len && memcmp(growth_names[i], make->growth, len) == 0)
             make->options.growth = (tamis_growth)i;
     if (make->options.growth == TAMIS_GROWTH_DEFAULT ||
-        (time && make->options.growth != TAMIS_WINDOW)) {
+        (time && make->options.growth != TAMIS_WINDOW))
         return refuse(
             "wrong value '%s': --growth: give smooth, fixed, dynamic, scalable, flexible or window:24h",
             make->growth);
-    }
-    if (time && !parse_time(time, &make->options.window)) {
+    if (time && !parse_time(time, &make->options.window))
         return refuse(
             "wrong duration '%s': --growth: give window:90s, window:30m, window:24h or the like",
             time);
-    }
     return true;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "ui/growing.h"
 
 bool store_exists(const char *path)
 {
@@ -24,11 +25,9 @@ bool store_read_key(const char *path, uint8_t key[TAMIS_KEY_LEN])
     char text[2 * TAMIS_KEY_LEN + 8];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof text);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
+    fd_close(&fd);
     if (len < 0)
-        return refuse("%s: %s: give a readable key file", strerror(error), path);
+        return refuse("%s: %s: give a readable key file", strerror(errno), path);
     if (len == TAMIS_KEY_LEN) {
         memcpy(key, text, TAMIS_KEY_LEN);
         explicit_bzero(text, sizeof text);
@@ -147,7 +146,7 @@ int store_finish(const struct store *store, unsigned save_flags, bool json)
     return FOUND;
 }
 
-bool store_free(const char *path, bool force)
+bool store_may_make(const char *path, bool force)
 {
     return force || !store_exists(path) ||
            refuse("the file exists: %s: give another name, or --force", path);

@@ -52,7 +52,7 @@ bool store_save(const struct store *store, unsigned save_flags);
 /* Saves it and, for JSON, prints its figures; returns the exit status. */
 int store_finish(const struct store *store, unsigned save_flags, bool json);
 /* May a file of this name be written? Complains if there is one, unless it may be replaced. */
-bool store_free(const char *path, bool force);
+bool store_may_make(const char *path, bool force);
 void store_end(struct store *store); /* unlocks and frees */
 
 /* 16 bytes, or 32 hexadecimal digits and perhaps a newline. */

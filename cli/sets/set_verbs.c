@@ -156,7 +156,7 @@ static int combine(struct combine *c, const struct words *words,
         force |= strcmp(words->word[i], c->output) == 0;
     if (!store_lock(&store, c->output, &c->files))
         return TROUBLE;
-    if (store_free(c->output, force))
+    if (store_may_make(c->output, force))
         store.set = store_read(words->word[0], TAMIS_KIND_NONE, STORE_LOAD, &c->files);
     bool good = store.set != NULL;
     for (size_t i = 1; good && i < words->n; i++)

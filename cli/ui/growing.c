@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-bool array_add(void *array, size_t *n, size_t *room, const void *element, size_t size)
-{
-    char *memory;
-    if (!room_for(array, *n, room, size))
-        return false;
-    memcpy(&memory, array, sizeof memory); /* it points to another type */
-    memcpy(memory + (*n)++ * size, element, size);
-    return true;
-}
-
 bool owned_adopt(struct owned *own, void *memory)
 {
     if (memory && array_add(&own->memory, &own->n, &own->room, &memory, sizeof memory))
@@ -75,4 +65,13 @@ bool write_fully(int fd, const void *data, size_t len)
         len -= n > 0 ? (size_t)n : 0;
     }
     return true;
+}
+
+void fd_close(int *fd)
+{
+    int error = errno;
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    errno = error;
 }

@@ -14,8 +14,16 @@ static inline bool room_for(void *array, size_t n, size_t *room, size_t size)
     return array_room(NULL, array, n, room, size);
 }
 
-/* Appends an element to an array of *n; false: no memory. */
-bool array_add(void *array, size_t *n, size_t *room, const void *element, size_t size);
+/* Appends an element to an array of *n; false: no memory. Inline, so that small elements are stored directly. */
+static inline bool array_add(void *array, size_t *n, size_t *room, const void *element, size_t size)
+{
+    char *memory;
+    if (!room_for(array, *n, room, size))
+        return false;
+    memcpy(&memory, array, sizeof memory); /* it points to another type */
+    memcpy(memory + (*n)++ * size, element, size);
+    return true;
+}
 
 /* Memory that is freed together with its owner. */
 struct owned {
@@ -38,5 +46,7 @@ bool bytes_read(struct bytes *bytes, int fd, size_t most);
 
 /* Writes all of it; false with errno. */
 bool write_fully(int fd, const void *data, size_t len);
+/* Closes a file if it is open, sets it to -1 and leaves errno as it was. */
+void fd_close(int *fd);
 
 #endif
