@@ -37,7 +37,7 @@ static struct escape *escape_find(const struct counters *counters, uint64_t posi
     return &counters->escapes[i];
 }
 
-static void escape_insert(struct counters *counters, uint64_t position, uint64_t value)
+void counters_escape(struct counters *counters, uint64_t position, uint64_t value)
 {
     size_t i = escape_home(counters, position);
     while (counters->escapes[i].position != 0)
@@ -91,7 +91,7 @@ bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_
     grown.used = 0;
     for (size_t i = 0; i < counters->room; i++)
         if (counters->escapes[i].position)
-            escape_insert(&grown, counters->escapes[i].position - 1, counters->escapes[i].value);
+            counters_escape(&grown, counters->escapes[i].position - 1, counters->escapes[i].value);
     mem_free(a, counters->escapes, counters->room, sizeof *counters->escapes);
     *counters = grown;
     return true;
@@ -108,7 +108,7 @@ bool counters_copy(struct counters *to, const struct counters *from, const tamis
     }
     for (size_t i = 0; i < from->room; i++)
         if (from->escapes[i].position)
-            escape_insert(to, from->escapes[i].position - 1, from->escapes[i].value);
+            counters_escape(to, from->escapes[i].position - 1, from->escapes[i].value);
     return true;
 }
 
@@ -138,7 +138,7 @@ uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
         nibble_set(counters, position, (uint8_t)sum);
     } else {
         nibble_set(counters, position, COUNTER_ESCAPE);
-        escape_insert(counters, position, sum);
+        counters_escape(counters, position, sum);
     }
     return value;
 }
@@ -253,11 +253,6 @@ uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by)
     return left;
 }
 
-void counters_escape(struct counters *counters, uint64_t position, uint64_t value)
-{
-    escape_insert(counters, position, value);
-}
-
 #define LOW_BITS UINT64_C(0x1111111111111111)
 
 /* Bit i of the result is bit 4 i of x. */
@@ -301,11 +296,6 @@ uint64_t counters_changed(const struct counters *x, const struct counters *y, ui
             changed |= both & -both;
     }
     return changed;
-}
-
-size_t counters_bytes(const struct counters *counters)
-{
-    return counters->nibbles.size + counters->room * sizeof *counters->escapes;
 }
 
 bool counters_equal(const struct counters *x, const struct counters *y)

@@ -48,7 +48,6 @@ void counters_masks(const uint8_t *nibbles, size_t len, uint64_t *set, uint64_t 
 uint64_t counters_changed(const struct counters *x, const struct counters *y, uint64_t i);
 /* Sets the number for a counter of 15, after the nibbles were filled in; reserve first. */
 void counters_escape(struct counters *counters, uint64_t position, uint64_t value);
-size_t counters_bytes(const struct counters *counters);
 bool counters_equal(const struct counters *x, const struct counters *y);
 
 #endif

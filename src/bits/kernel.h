@@ -136,14 +136,12 @@ ALWAYS_INLINE bool bits_small(const struct bits *bits)
     return bits->units * bits->kernel->unit_bits / 8 <= STACK_SMALL;
 }
 
-/* The rows, by file. */
+/* The rows, by file; those of x86 if the compiler and the build have them. */
 extern const struct kernel kernel_spread, kernel_spread_probe, kernel_blocked;
 #if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY)
 #define TAMIS_X86 1
 extern const struct kernel kernel_avx2, kernel_avx512;
 #endif
-/* NULL if the compiler or the build has none. */
-const struct kernel *kernel_x86_blocked(bool avx512);
 
 /* ANDs rows: acc[i] &= word i of each of the k rows, for i below n; returns whether any bit is
    left. Rows are `stride` words apart. */
@@ -156,17 +154,18 @@ bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_
                uint64_t *acc);
 bool rows_avx512(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
                  unsigned k, uint64_t *acc);
-rows_fn rows_x86(bool avx512); /* likewise */
 
 /* For any key, hash and k. */
 bool quick_add_other(const struct quick *quick, const void *key, size_t len);
 bool quick_other(const struct quick *quick, const void *key, size_t len);
 
+/* The `fill` of any probe function: sets bits by position. */
+void fill_positions(const struct bits *bits, const tamis_digest *digests, size_t n);
+
 /* Shared by all blocked rows. */
 void blocked_prefetch(const struct bits *bits, const tamis_digest *digests, size_t n);
 void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
                         uint8_t *fresh);
-void blocked_fill(const struct bits *bits, const tamis_digest *digests, size_t n);
 void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions);
 double blocked_rate(const struct bits *bits, uint64_t sample);
 

@@ -91,31 +91,13 @@ static AVX2 bool has_key_8_avx2(const struct quick *quick, const void *key, size
 static AVX2 void has_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
                           uint8_t *found)
 {
-    if (bits->k <= 8)
-        for (size_t i = 0; i < n; i++)
-            found[i] |= has_256(bits, digests[i], 1);
-    else
-        for (size_t i = 0; i < n; i++)
-            found[i] |= has_256(bits, digests[i], 0);
-}
-
-ALWAYS_INLINE AVX2 void stream_256(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                   uint8_t *found, int rounds)
-{
-    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
-    for (size_t i = 0; i < n; i++) {
-        line_ahead(bits, digests, i, n);
-        found[i] = has_256(bits, digests[i], rounds);
-    }
+    BY_ROUNDS(or_each_key, bits, digests, n, found, has_256);
 }
 
 static AVX2 void has_stream_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
                                  uint8_t *found)
 {
-    if (bits->k <= 8)
-        stream_256(bits, digests, n, found, 1);
-    else
-        stream_256(bits, digests, n, found, 0);
+    BY_ROUNDS(each_key, bits, digests, n, found, has_256);
 }
 
 ALWAYS_INLINE AVX2 bool add_key_256(const struct bits *bits, tamis_digest d, int rounds)
@@ -141,23 +123,10 @@ static AVX2 bool add_key_8_avx2(const struct quick *quick, const void *key, size
 
 #define add_key_16_avx2 NULL
 
-ALWAYS_INLINE AVX2 void add_256(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                uint8_t *fresh, int rounds)
-{
-    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
-    for (size_t i = 0; i < n; i++) {
-        line_ahead(bits, digests, i, n);
-        fresh[i] = add_key_256(bits, digests[i], rounds);
-    }
-}
-
 static AVX2 void add_avx2(const struct bits *bits, const tamis_digest *digests, size_t n,
                           uint8_t *fresh)
 {
-    if (bits->k <= 8)
-        add_256(bits, digests, n, fresh, 1);
-    else
-        add_256(bits, digests, n, fresh, 0);
+    BY_ROUNDS(each_key, bits, digests, n, fresh, add_key_256);
 }
 
 static AVX2 void levels_have_avx2(const struct levels *levels, const tamis_digest *digests,

@@ -51,23 +51,6 @@ ALWAYS_INLINE AVX512 bool has_key_512(const struct bits *bits, tamis_digest d, i
     return _mm512_test_epi64_mask(miss, miss) == 0;
 }
 
-ALWAYS_INLINE AVX512 void has_512(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                  uint8_t *found, int rounds)
-{
-    for (size_t i = 0; i < n; i++)
-        found[i] |= has_key_512(bits, digests[i], rounds);
-}
-
-ALWAYS_INLINE AVX512 void stream_512(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                     uint8_t *found, int rounds)
-{
-    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
-    for (size_t i = 0; i < n; i++) {
-        line_ahead(bits, digests, i, n);
-        found[i] = has_key_512(bits, digests[i], rounds);
-    }
-}
-
 static AVX512 bool has_one_avx512(const struct bits *bits, tamis_digest digest)
 {
     return bits->k <= 8 ? has_key_512(bits, digest, 1) : has_key_512(bits, digest, 0);
@@ -160,43 +143,22 @@ static AVX512 bool add_one_avx512(const struct bits *bits, tamis_digest digest)
     return bits->k <= 8 ? add_key_512(bits, digest, 1) : add_key_512(bits, digest, 0);
 }
 
-ALWAYS_INLINE AVX512 void add_512(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                  uint8_t *fresh, int rounds)
-{
-    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
-    for (size_t i = 0; i < n; i++) {
-        line_ahead(bits, digests, i, n);
-        fresh[i] = add_key_512(bits, digests[i], rounds);
-    }
-}
-
-/* One body per number of rounds, so that rounds are not counted for each key. */
-#define BY_ROUNDS(body, bits, ...)      \
-    do {                                \
-        if ((bits)->k <= 8)             \
-            body(bits, __VA_ARGS__, 1); \
-        else if ((bits)->k <= 16)       \
-            body(bits, __VA_ARGS__, 2); \
-        else                            \
-            body(bits, __VA_ARGS__, 0); \
-    } while (0)
-
 static AVX512 void has_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
                               uint8_t *found)
 {
-    BY_ROUNDS(has_512, bits, digests, n, found);
+    BY_ROUNDS(or_each_key, bits, digests, n, found, has_key_512);
 }
 
 static AVX512 void has_stream_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
                                      uint8_t *found)
 {
-    BY_ROUNDS(stream_512, bits, digests, n, found);
+    BY_ROUNDS(each_key, bits, digests, n, found, has_key_512);
 }
 
 static AVX512 void add_avx512(const struct bits *bits, const tamis_digest *digests, size_t n,
                               uint8_t *fresh)
 {
-    BY_ROUNDS(add_512, bits, digests, n, fresh);
+    BY_ROUNDS(each_key, bits, digests, n, fresh, add_key_512);
 }
 
 /* With 8 probes each lane has one, and all are present if no lane lacks its bit. */

@@ -119,16 +119,13 @@ ALWAYS_INLINE bool bit_set(uint64_t *words, uint64_t position, int shared)
     return true;
 }
 
-ALWAYS_INLINE void spread_add_body(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                   uint8_t *fresh, int shared)
+ALWAYS_INLINE bool spread_add_key(const struct bits *bits, tamis_digest digest, int shared)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct probe p = probe_first(digests[i]);
-        bool changed = false;
-        for (unsigned j = 0; j < bits->k; j++, probe_next(&p))
-            changed |= bit_set(bits->words, mul_high(p.x, bits->units), shared);
-        fresh[i] = changed;
-    }
+    struct probe p = probe_first(digest);
+    bool changed = false;
+    for (unsigned j = 0; j < bits->k; j++, probe_next(&p))
+        changed |= bit_set(bits->words, mul_high(p.x, bits->units), shared);
+    return changed;
 }
 
 static void spread_add(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -142,21 +139,21 @@ static void spread_add(const struct bits *bits, const tamis_digest *digests, siz
             for (unsigned probe = 0; probe < bits->k; probe++, probe_next(&p))
                 fetch(&bits->words[mul_high(p.x, bits->units) >> 6]);
         }
-        spread_add_body(bits, digests + i, some, fresh + i, 0);
+        for (size_t j = 0; j < some; j++)
+            fresh[i + j] = spread_add_key(bits, digests[i + j], 0);
     }
 }
 
 static void spread_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
                               uint8_t *fresh)
 {
-    spread_add_body(bits, digests, n, fresh, 1);
+    for (size_t i = 0; i < n; i++)
+        fresh[i] = spread_add_key(bits, digests[i], 1);
 }
 
 static bool spread_add_one(const struct bits *bits, tamis_digest digest)
 {
-    uint8_t fresh;
-    spread_add_body(bits, &digest, 1, &fresh, 0);
-    return fresh;
+    return spread_add_key(bits, digest, 0);
 }
 
 static void spread_fill(const struct bits *bits, const tamis_digest *digests, size_t n)
@@ -170,8 +167,7 @@ static void spread_fill(const struct bits *bits, const tamis_digest *digests, si
     }
 }
 
-/* Sets bits by position, for any probe function. */
-static void fill_positions(const struct bits *bits, const tamis_digest *digests, size_t n)
+void fill_positions(const struct bits *bits, const tamis_digest *digests, size_t n)
 {
     uint64_t positions[K_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -247,36 +243,33 @@ static void probe_has_stream(const struct bits *bits, const tamis_digest *digest
         found[i] = probe_has_one(bits, digests[i]);
 }
 
-ALWAYS_INLINE void probe_add_body(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                  uint8_t *fresh, int shared)
+ALWAYS_INLINE bool probe_add_key(const struct bits *bits, tamis_digest digest, int shared)
 {
     uint64_t positions[K_MAX];
-    for (size_t i = 0; i < n; i++) {
-        spread_positions(bits, digests[i], positions);
-        bool changed = false;
-        for (unsigned j = 0; j < bits->k; j++)
-            changed |= bit_set(bits->words, positions[j], shared);
-        fresh[i] = changed;
-    }
+    bool changed = false;
+    spread_positions(bits, digest, positions);
+    for (unsigned j = 0; j < bits->k; j++)
+        changed |= bit_set(bits->words, positions[j], shared);
+    return changed;
 }
 
 static void probe_add(const struct bits *bits, const tamis_digest *digests, size_t n,
                       uint8_t *fresh)
 {
-    probe_add_body(bits, digests, n, fresh, 0);
+    for (size_t i = 0; i < n; i++)
+        fresh[i] = probe_add_key(bits, digests[i], 0);
 }
 
 static bool probe_add_one(const struct bits *bits, tamis_digest digest)
 {
-    uint8_t fresh;
-    probe_add_body(bits, &digest, 1, &fresh, 0);
-    return fresh;
+    return probe_add_key(bits, digest, 0);
 }
 
 static void probe_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
                              uint8_t *fresh)
 {
-    probe_add_body(bits, digests, n, fresh, 1);
+    for (size_t i = 0; i < n; i++)
+        fresh[i] = probe_add_key(bits, digests[i], 1);
 }
 
 const struct kernel kernel_spread_probe = {
@@ -354,25 +347,22 @@ static void blocked_has_stream(const struct bits *bits, const tamis_digest *dige
     }
 }
 
-ALWAYS_INLINE void blocked_add_body(const struct bits *bits, const tamis_digest *digests, size_t n,
-                                    uint8_t *fresh, int shared)
+ALWAYS_INLINE bool blocked_add_key(const struct bits *bits, tamis_digest digest, int shared)
 {
-    for (size_t i = 0; i < n; i++) {
-        uint64_t *block = &bits->words[8 * mul_high(digests[i].a, bits->units)];
-        uint64_t masks[8], changed = 0;
-        block_masks(digests[i].b, bits->k, masks);
-        for (unsigned lane = 0; lane < 8; lane++) {
-            uint64_t old = word_load(&block[lane]), missing = masks[lane] & ~old;
-            if (!missing)
-                continue;
-            if (shared)
-                missing &= ~__atomic_fetch_or(&block[lane], missing, __ATOMIC_RELAXED);
-            else
-                word_store(&block[lane], old | missing);
-            changed |= missing;
-        }
-        fresh[i] = changed != 0;
+    uint64_t *block = &bits->words[8 * mul_high(digest.a, bits->units)];
+    uint64_t masks[8], changed = 0;
+    block_masks(digest.b, bits->k, masks);
+    for (unsigned lane = 0; lane < 8; lane++) {
+        uint64_t old = word_load(&block[lane]), missing = masks[lane] & ~old;
+        if (!missing)
+            continue;
+        if (shared)
+            missing &= ~__atomic_fetch_or(&block[lane], missing, __ATOMIC_RELAXED);
+        else
+            word_store(&block[lane], old | missing);
+        changed |= missing;
     }
+    return changed != 0;
 }
 
 static void blocked_add(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -381,26 +371,21 @@ static void blocked_add(const struct bits *bits, const tamis_digest *digests, si
     for (size_t i = 0; i < n; i += BATCH) {
         size_t some = n - i < BATCH ? n - i : BATCH;
         blocked_prefetch(bits, digests + i, some);
-        blocked_add_body(bits, digests + i, some, fresh + i, 0);
+        for (size_t j = i; j < i + some; j++)
+            fresh[j] = blocked_add_key(bits, digests[j], 0);
     }
 }
 
 static bool blocked_add_one(const struct bits *bits, tamis_digest digest)
 {
-    uint8_t fresh;
-    blocked_add_body(bits, &digest, 1, &fresh, 0);
-    return fresh;
+    return blocked_add_key(bits, digest, 0);
 }
 
 void blocked_add_shared(const struct bits *bits, const tamis_digest *digests, size_t n,
                         uint8_t *fresh)
 {
-    blocked_add_body(bits, digests, n, fresh, 1);
-}
-
-void blocked_fill(const struct bits *bits, const tamis_digest *digests, size_t n)
-{
-    fill_positions(bits, digests, n);
+    for (size_t i = 0; i < n; i++)
+        fresh[i] = blocked_add_key(bits, digests[i], 1);
 }
 
 void blocked_positions(const struct bits *bits, tamis_digest digest, uint64_t *positions)
@@ -455,7 +440,7 @@ const struct kernel kernel_blocked = {
     .add = blocked_add,
     .add_one = blocked_add_one,
     .add_shared = blocked_add_shared,
-    .fill = blocked_fill,
+    .fill = fill_positions,
     .positions = blocked_positions,
     .rate = blocked_rate,
 };

@@ -60,6 +60,39 @@ ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *diges
         fetch(bits->words + block_index(bits, digests[i + AHEAD]));
 }
 
+/* Tests or adds a key; `rounds` is the number of rounds of 8 probes if it is known, otherwise 0. */
+typedef bool (*key_fn)(const struct bits *bits, tamis_digest digest, int rounds);
+
+/* Any number of keys through `one`, which is inlined, with lines prefetched ahead. */
+ALWAYS_INLINE void each_key(const struct bits *bits, const tamis_digest *digests, size_t n,
+                            uint8_t *out, key_fn one, int rounds)
+{
+    blocked_prefetch(bits, digests, n < AHEAD ? n : AHEAD);
+    for (size_t i = 0; i < n; i++) {
+        line_ahead(bits, digests, i, n);
+        out[i] = one(bits, digests[i], rounds);
+    }
+}
+
+/* The same for keys whose lines were prefetched; keeps what was found before. */
+ALWAYS_INLINE void or_each_key(const struct bits *bits, const tamis_digest *digests, size_t n,
+                               uint8_t *found, key_fn one, int rounds)
+{
+    for (size_t i = 0; i < n; i++)
+        found[i] |= one(bits, digests[i], rounds);
+}
+
+/* One body per number of rounds, so that rounds are not counted for each key. */
+#define BY_ROUNDS(body, bits, ...)      \
+    do {                                \
+        if ((bits)->k <= 8)             \
+            body(bits, __VA_ARGS__, 1); \
+        else if ((bits)->k <= 16)       \
+            body(bits, __VA_ARGS__, 2); \
+        else                            \
+            body(bits, __VA_ARGS__, 0); \
+    } while (0)
+
 /* The row of an instruction set; functions that are not hot come from the scalar row. */
 #define BLOCKED_ROW(isa)                                                                           \
     {                                                                                              \
@@ -69,7 +102,7 @@ ALWAYS_INLINE void line_ahead(const struct bits *bits, const tamis_digest *diges
         .add_key = {add_key_8_##isa, add_key_16_##isa}, .prefetch = blocked_prefetch,              \
         .has = has_##isa, .has_stack = has_stack_##isa, .has_stream = has_stream_##isa,            \
         .add = add_##isa, .add_one = add_one_##isa, .add_shared = blocked_add_shared,              \
-        .fill = blocked_fill, .positions = blocked_positions, .rate = blocked_rate,                \
+        .fill = fill_positions, .positions = blocked_positions, .rate = blocked_rate,              \
     }
 
 #endif

@@ -247,7 +247,8 @@ double vector_rate_now(const struct vector *v)
 
 size_t vector_bytes(const struct vector *v)
 {
-    return sizeof *v + v->memory.size + counters_bytes(&v->counters);
+    return sizeof *v + v->memory.size + v->counters.nibbles.size +
+           v->counters.room * sizeof *v->counters.escapes;
 }
 
 /* A vector whose bits show that it is full has no room, whatever its load. */

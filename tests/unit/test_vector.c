@@ -41,13 +41,12 @@ static unsigned blocked_rows(const struct kernel *rows[ROWS_MAX])
 {
     unsigned n = 0;
     rows[n++] = &kernel_blocked;
-#if defined(__x86_64__)
+#ifdef TAMIS_X86
     __builtin_cpu_init();
-    if (kernel_x86_blocked(false) && __builtin_cpu_supports("avx2"))
-        rows[n++] = kernel_x86_blocked(false);
-    if (kernel_x86_blocked(true) && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512vl"))
-        rows[n++] = kernel_x86_blocked(true);
+    if (__builtin_cpu_supports("avx2"))
+        rows[n++] = &kernel_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+        rows[n++] = &kernel_avx512;
 #endif
     return n;
 }
@@ -648,12 +647,11 @@ TEST(rows_of_a_matrix_are_anded_alike)
     uint64_t rng = harness_seed();
     for (int run = 0; run < 4000; run++) {
         compare_rows(kernel_rows(), &rng);
-#if defined(__x86_64__)
-        if (rows_x86(true) && __builtin_cpu_supports("avx512f") &&
-            __builtin_cpu_supports("avx512vl"))
-            compare_rows(rows_x86(true), &rng);
-        if (rows_x86(false) && __builtin_cpu_supports("avx2"))
-            compare_rows(rows_x86(false), &rng);
+#ifdef TAMIS_X86
+        if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+            compare_rows(rows_avx512, &rng);
+        if (__builtin_cpu_supports("avx2"))
+            compare_rows(rows_avx2, &rng);
 #endif
     }
 }
