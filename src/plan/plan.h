@@ -41,6 +41,9 @@ double plan_excess(double mean, unsigned room);
    probability w[i], i below n. */
 double plan_cover_sum(double m, double t, const double *w, unsigned n);
 
+/* p[j], for j up to `most`, is the probability that j of m cells are occupied: after one more throw. */
+void plan_throw(double *p, unsigned most, double m);
+
 /* ---- growing stacks ---- */
 
 /* Slots for the small vectors at the start, before those for large ones. */

@@ -41,11 +41,8 @@ struct lane {
 static void moment_coefficients(unsigned c, double coef[C_MAX + 1])
 {
     double w[C_MAX + 1] = {1};
-    for (unsigned i = 1; i <= c; i++) {
-        for (unsigned j = i; j > 0; j--)
-            w[j] = (w[j] * j + w[j - 1] * (LANE - (j - 1))) / LANE;
-        w[0] = 0;
-    }
+    for (unsigned i = 1; i <= c; i++)
+        plan_throw(w, i, LANE);
     for (unsigned u = 0; u <= C_MAX; u++)
         coef[u] = 0;
     for (unsigned j = 0; j <= c; j++) {
@@ -119,9 +116,7 @@ static void few_start(struct few *f, unsigned k)
         for (unsigned x = 0; x <= LANE; x++)
             for (unsigned more = 0; more < 2; more++)
                 f->moment[more][t] += p[x] * to_power(x / LANE, f->q + more);
-        for (unsigned x = (unsigned)LANE; x > 0; x--)
-            p[x] = (p[x] * x + p[x - 1] * (LANE - (x - 1))) / LANE;
-        p[0] = 0;
+        plan_throw(p, (unsigned)LANE, LANE);
     }
 }
 

@@ -28,14 +28,10 @@ static uint64_t unit_bits(tamis_layout layout)
 
 double tamis_plan_rate(tamis_layout layout, uint64_t units, unsigned k, double n)
 {
-    switch (layout_of(layout)) {
-    case TAMIS_SPREAD:
-        return tamis_plan_rate_spread(units, k, n);
-    case TAMIS_BLOCKED:
-        return tamis_plan_rate_blocked(units, k, n);
-    default:
-        return NAN;
-    }
+    layout = layout_of(layout);
+    return layout == TAMIS_SPREAD    ? tamis_plan_rate_spread(units, k, n)
+           : layout == TAMIS_BLOCKED ? tamis_plan_rate_blocked(units, k, n)
+                                     : NAN;
 }
 
 static double items_spread(uint64_t m, unsigned k, double ones)
@@ -52,14 +48,10 @@ static double items_spread(uint64_t m, unsigned k, double ones)
 
 static double items_of(tamis_layout layout, uint64_t units, unsigned k, double ones)
 {
-    switch (layout_of(layout)) {
-    case TAMIS_SPREAD:
-        return items_spread(units, k, ones);
-    case TAMIS_BLOCKED:
-        return plan_items_blocked(units, k, ones);
-    default:
-        return NAN;
-    }
+    layout = layout_of(layout);
+    return layout == TAMIS_SPREAD    ? items_spread(units, k, ones)
+           : layout == TAMIS_BLOCKED ? plan_items_blocked(units, k, ones)
+                                     : NAN;
 }
 
 double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones)

@@ -6,8 +6,6 @@
 
 #define LAMBDA_TOP (LAMBDA_MAX + 1) /* 2^40 times the base */
 
-#define PARTS PLAN_PARTS
-
 /* ---- our schedule ---- */
 
 /*
@@ -17,7 +15,6 @@
  *
  *     4/100 + 9/10 + .0364 * pi^2/6 = .99988 < 1.
  */
-#define SMALL_SLOTS PLAN_SMALL
 #define LARGE_SLOTS 9
 #define LARGE_TIMES 1296 /* times the first capacity: what counts as large */
 
@@ -25,17 +22,17 @@ double plan_share(unsigned slot, double p)
 {
     if (!(p > 0 && p < 1))
         return NAN;
-    if (slot < SMALL_SLOTS)
+    if (slot < PLAN_SMALL)
         return p / 100;
-    if (slot < SMALL_SLOTS + LARGE_SLOTS)
+    if (slot < PLAN_SMALL + LARGE_SLOTS)
         return p / 10;
-    double i = (double)slot - (SMALL_SLOTS + LARGE_SLOTS - 1);
+    double i = (double)slot - (PLAN_SMALL + LARGE_SLOTS - 1);
     return 0.0364 * p / (i * i);
 }
 
 unsigned plan_slot(uint64_t first, uint64_t capacity)
 {
-    return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : SMALL_SLOTS;
+    return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : PLAN_SMALL;
 }
 
 /* With the k of the large vectors, the few small vectors of a blocked stack take more bits, 6 %
@@ -61,7 +58,8 @@ uint64_t plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total, do
     if (largest == 0)
         next = (double)first;
     else if (expansion != 0)
-        next = fmax(ceil(next * (expansion >= 1 ? expansion : 1)), ceil((double)total / PARTS));
+        next =
+            fmax(ceil(next * (expansion >= 1 ? expansion : 1)), ceil((double)total / PLAN_PARTS));
     else if (next < LARGE_TIMES / 6 * (double)first)
         next *= 6;
     else
@@ -69,11 +67,7 @@ uint64_t plan_next_capacity(uint64_t first, uint64_t largest, uint64_t total, do
     return next < (double)BITS_MAX ? (uint64_t)next : BITS_MAX;
 }
 
-static tamis_plan_stack stack_none(void)
-{
-    tamis_plan_stack v = {0, NAN, NAN, NAN, NAN};
-    return v;
-}
+static const tamis_plan_stack stack_none = {0, NAN, NAN, NAN, NAN};
 
 /* Adds a layer; `clear` is the logarithm of the probability that no layer answers yes. */
 static void stack_add(tamis_plan_stack *v, const tamis_plan_layer *l, double *clear)
@@ -98,10 +92,10 @@ tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double exp
     double clear = 0;
     unsigned slot = 0;
     if (!(p > 0 && p < 1) || out == NULL)
-        return stack_none();
+        return stack_none;
     do {
         if (v.layers == room)
-            return stack_none();
+            return stack_none;
         tamis_plan_layer *l = &out[v.layers];
         l->capacity = plan_next_capacity(first, largest, total, expansion);
         l->load = n - total < l->capacity ? n - total : l->capacity;
@@ -110,7 +104,7 @@ tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double exp
         l->share = plan_share(slot++, p);
         tamis_plan_size size = plan_in_stack(layout, l->capacity, l->share, p);
         if (size.bits == 0)
-            return stack_none();
+            return stack_none;
         l->bits = size.bits;
         l->k = size.k;
         l->rate = tamis_plan_rate(layout, size.units, size.k, (double)l->load);
@@ -147,13 +141,13 @@ tamis_plan_stack tamis_plan_report(double m, unsigned k, double p, uint64_t n, i
     uint64_t left = n;
     double clear = 0;
     if (!(m >= 1) || k == 0 || !(p > 0 && p < 1) || out == NULL)
-        return stack_none();
+        return stack_none;
     do {
         double real = tamis_plan_report_capacity(m, k, p, (unsigned)v.layers);
         double holds = round < 0 ? floor(real) : ceil(real);
         double bits = ldexp(m, (int)v.layers);
         if (v.layers == room || !(bits < 9e18) || !(holds < 9e18))
-            return stack_none();
+            return stack_none;
         tamis_plan_layer *l = &out[v.layers];
         l->capacity = (uint64_t)holds;
         l->load = left < l->capacity ? left : l->capacity;

@@ -5,11 +5,8 @@
 
 #include <math.h>
 
-static tamis_plan_replica replica_none(void)
-{
-    tamis_plan_replica v = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN};
-    return v;
-}
+static const tamis_plan_replica replica_none = {NAN, NAN, NAN, NAN, NAN, NAN,
+                                                NAN, NAN, NAN, NAN, NAN, NAN};
 
 double plan_member_miss(double added, double n, double copy_rate)
 {
@@ -36,7 +33,7 @@ static void replica_host(tamis_plan_replica *v, double hosts)
 tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double delta1, double delta0,
                                          double hosts, double w_pos, double w_neg)
 {
-    tamis_plan_replica v = replica_none();
+    tamis_plan_replica v = replica_none;
     if (!(m > 0 && k > 0 && n >= 0 && delta1 >= 0 && delta0 >= 0 && hosts >= 1) || isinf(n))
         return v;
     double p0 = exp(-k * n / m), p1 = -expm1(-k * n / m);
@@ -71,7 +68,7 @@ tamis_plan_replica tamis_plan_replica_of(double m, double k, double n, double de
 tamis_plan_replica plan_replica_stack(const struct plan_copy *vectors, size_t n, double hosts,
                                       double w_pos, double w_neg)
 {
-    tamis_plan_replica v = replica_none();
+    tamis_plan_replica v = replica_none;
     double no = 1, copy_no = 1, both_no = 1;
     if (!(hosts >= 1))
         return v;

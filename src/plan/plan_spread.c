@@ -209,19 +209,13 @@ double plan_cover_sum(double m, double t, const double *w, unsigned n)
     return v < 0 ? 0 : v > 1 ? 1 : v;
 }
 
-/* Distribution of the number of distinct cells after k throws into m. */
-static void distinct_law(double m, unsigned k, double w[K_MAX + 1])
+void plan_throw(double *p, unsigned most, double m)
 {
-    for (unsigned j = 0; j <= k; j++)
-        w[j] = 0;
-    w[0] = 1;
-    for (unsigned i = 1; i <= k; i++) {
-        for (unsigned j = i; j > 0; j--) {
-            double fresh = m - (j - 1);
-            w[j] = (w[j] * j + (fresh > 0 ? w[j - 1] * fresh : 0)) / m;
-        }
-        w[0] = 0;
+    for (unsigned j = most; j > 0; j--) {
+        double fresh = m - (j - 1);
+        p[j] = (p[j] * j + (fresh > 0 ? p[j - 1] * fresh : 0)) / m;
     }
+    p[0] = 0;
 }
 
 /* The rate for large m: the exp form with the first term in 1/m,
@@ -245,7 +239,7 @@ static double rate_large(double m, double k, double n)
 
 double tamis_plan_rate_exact(uint64_t m, unsigned k, double n)
 {
-    double bits = (double)m, t = k * n, w[K_MAX + 1];
+    double bits = (double)m, t = k * n, w[K_MAX + 1] = {1}; /* distinct cells of k throws */
     if (m == 0 || k == 0 || k > K_MAX || !(n >= 0))
         return NAN;
     if (n == 0)
@@ -255,7 +249,8 @@ double tamis_plan_rate_exact(uint64_t m, unsigned k, double n)
         return tamis_plan_rate_discrete(bits, k, n);
     if (bits > EXACT_MOST)
         return rate_large(bits, k, n);
-    distinct_law(bits, k, w);
+    for (unsigned i = 1; i <= k; i++)
+        plan_throw(w, i, bits);
     double low = floor(t), part = t - low;
     double v = part < 1 ? plan_cover_sum(bits, low, w, k + 1) : 0;
     if (part > 1e-9) /* an estimated n: linear interpolation between integer numbers of throws */
