@@ -2,10 +2,7 @@
 #include "api.h"
 #include "base/err.h"
 #include "os/file.h"
-#include "os/readers.h"
 #include "owners/directory.h"
-#include "replica/replica.h"
-#include "tamis/replica.h"
 
 static tamis_error encode(const void *of, unsigned flags, size_fn size, tamis_write write,
                           void *context)

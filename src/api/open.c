@@ -7,8 +7,6 @@
 #include "base/err.h"
 #include "catalog/catalog_bytes.h"
 #include "delta/patch.h"
-#include "format/format.h"
-#include "format/pieces.h"
 #include "os/file.h"
 #include "replica/replica.h"
 #include "tamis/catalog.h"
@@ -23,29 +21,14 @@ static size_t header_of(const uint8_t *data, size_t len)
     return prefix_lengths(data, len, &total, &header) && header <= len ? (size_t)header : 0;
 }
 
-/* Maps a file for a structure that keeps the mapping, and cleans up if the structure could not
-   be made. */
-static tamis_error map_to_keep(struct mapping *mapping, const char *path,
-                               const tamis_open_options *options, tamis_reason *reason)
-{
-    return file_map(mapping, path, header_of, options && options->read, reason);
-}
-
+/* A structure keeps the mapping, or could not be made of it. */
 static tamis_error mapped(struct mapping *mapping, tamis_error e, const char *path,
                           tamis_reason *reason)
 {
     if (e != TAMIS_OK)
         mapping_free(mapping);
     else if (mapping->len - mapping->kept >= RANDOM_FROM)
-        mapping_random(mapping);
-    return file_named(reason, e, path);
-}
-
-/* For a mapping that is released afterwards. */
-static tamis_error was_read(struct mapping *mapping, tamis_error e, const char *path,
-                            tamis_reason *reason)
-{
-    mapping_free(mapping);
+        mapping_expect(mapping, true);
     return file_named(reason, e, path);
 }
 
@@ -86,22 +69,17 @@ tamis_error set_file_load(struct set **out, tamis_kind kind, const char *path,
     return e;
 }
 
-/* The expected kind of set; by default the kind of the file. */
-static enum kind kind_wanted(tamis_kind kind, const struct mapping *mapping)
-{
-    if (kind == TAMIS_KIND_NONE)
-        kind = tamis_kind_of(mapping->data, mapping->len);
-    return kind == TAMIS_KIND_RECORDS ? KIND_INDEX : KIND_FILTER;
-}
-
 tamis_error set_file_open(struct set **out, tamis_kind kind, const char *path,
                           const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_to_keep(&mapping, path, options, reason);
+    tamis_error e = file_map(&mapping, path, header_of, options && options->read, reason);
     if (e != TAMIS_OK)
         return e;
-    e = set_from_mapping(out, kind_wanted(kind, &mapping), mapping, options, reason);
+    if (kind == TAMIS_KIND_NONE)
+        kind = tamis_kind_of(mapping.data, mapping.len);
+    e = set_from_mapping(out, kind == TAMIS_KIND_RECORDS ? KIND_INDEX : KIND_FILTER, mapping,
+                         options, reason);
     return mapped(&mapping, e, path, reason);
 }
 
@@ -137,7 +115,7 @@ tamis_error tamis_catalog_open(tamis_catalog **out, const char *path,
                                const tamis_open_options *options, tamis_reason *reason)
 {
     struct mapping mapping;
-    tamis_error e = map_to_keep(&mapping, path, options, reason);
+    tamis_error e = file_map(&mapping, path, header_of, options && options->read, reason);
     return e == TAMIS_OK
                ? mapped(&mapping, catalog_from_mapping(out, mapping, options, reason), path, reason)
                : e;
@@ -167,11 +145,12 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
     if (e != TAMIS_OK)
         return e;
     if (mapping.kept < mapping.len)
-        mapping_sequential(&mapping);
+        mapping_expect(&mapping, false);
     e = kind == TAMIS_KIND_PATCH     ? patch_verify(mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_RECORDS ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping, true, reason)
         : kind == TAMIS_KIND_MESSAGE ? message_verify(mapping.data, mapping.len, reason)
                                      : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);
-    return was_read(&mapping, e, path, reason);
+    mapping_free(&mapping);
+    return file_named(reason, e, path);
 }

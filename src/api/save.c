@@ -54,13 +54,10 @@ static tamis_error fill(struct save *s, const struct saved *what, const char *pa
                         tamis_reason *reason)
 {
     tamis_error e = what->encode(what->of, what->flags, save_size, save_write, s);
-    if (e == TAMIS_OK && (flush(s) != 0))
-        e = TAMIS_EIO;
-    if (e == TAMIS_EIO)
+    if (e == TAMIS_EIO || (e == TAMIS_OK && flush(s) != 0))
         return file_fail(reason, s->error, path, "writing");
-    if (e != TAMIS_OK)
-        return fail(reason, e, "%s cannot be written: %s", path, tamis_error_text(e));
-    return TAMIS_OK;
+    return e == TAMIS_OK ? e
+                         : fail(reason, e, "%s cannot be written: %s", path, tamis_error_text(e));
 }
 
 tamis_error file_save(const struct saved *what, const char *path, tamis_reason *reason)

@@ -63,14 +63,27 @@ void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, siz
     return grown;
 }
 
-void *mem_grow_secret(const tamis_allocator *a, void *memory, size_t old, size_t n)
+int sink_write(void *context, const void *data, size_t len)
 {
-    void *grown = mem_new(a, n, 1);
-    if (grown && memory) {
-        memcpy(grown, memory, old < n ? old : n);
-        mem_free_secret(a, memory, old, 1);
+    struct sink *s = context;
+    if (len > s->room - s->len) {
+        struct sink larger = {s->a, NULL, s->len, max_u64(s->len + len, 2 * s->room + 256)};
+        if (!(larger.data = mem_new(s->a, larger.room, 1)))
+            return -1;
+        if (s->len)
+            memcpy(larger.data, s->data, s->len);
+        sink_free(s);
+        *s = larger;
     }
-    return grown;
+    memcpy(s->data + s->len, data, len);
+    s->len += len;
+    return 0;
+}
+
+void sink_free(struct sink *s)
+{
+    mem_free_secret(s->a, s->data, s->room, 1);
+    *s = (struct sink){.a = s->a};
 }
 
 bool array_room(const tamis_allocator *a, void *array, size_t n, size_t *room, size_t size)
@@ -130,26 +143,20 @@ void mem_later_free(struct mem_later *later)
     *later = (struct mem_later){0};
 }
 
-void *mem_undumped_new(size_t size)
-{
-    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        return NULL;
-    madvise(memory, size, MADV_DONTDUMP);
-    return memory;
-}
-
-void mem_undumped_free(void *memory, size_t size)
-{
-    munmap(memory, size);
-}
-
 static char *pages_map(char *near, size_t bytes, int more)
 {
     char *at = mmap(near, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
     if (at == MAP_FAILED) /* valgrind may refuse an address instead of choosing another */
         return near ? pages_map(NULL, bytes, more) : NULL;
     return at;
+}
+
+void *mem_undumped_new(size_t bytes)
+{
+    void *pages = pages_map(NULL, bytes, 0);
+    if (pages)
+        madvise(pages, bytes, MADV_DONTDUMP);
+    return pages;
 }
 
 void *mem_pages_new(char *at, size_t bytes, size_t align)
@@ -206,12 +213,7 @@ static bool block_take(const tamis_allocator *a, size_t bytes, struct block *out
 
 bool block_new(const tamis_allocator *a, size_t bytes, struct block *out)
 {
-    bool zeros = true;
-    if (!block_take(a, bytes, out, &zeros))
-        return false;
-    if (!zeros)
-        memset(out->data, 0, out->size - LINE);
-    return true;
+    return block_copy(a, "", 0, bytes, out);
 }
 
 bool block_bare(const tamis_allocator *a, size_t bytes, struct block *out)
@@ -223,7 +225,7 @@ bool block_bare(const tamis_allocator *a, size_t bytes, struct block *out)
 bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
                 struct block *out)
 {
-    bool zeros = false;
+    bool zeros = len == 0; /* bytes that are overwritten need not be zero */
     if (!block_take(a, bytes, out, &zeros))
         return false;
     mem_copy(out->data, data, len);
@@ -283,12 +285,7 @@ void mapping_will_need(const void *at, size_t len)
     madvise(from, (size_t)((const char *)at - from) + len, MADV_WILLNEED);
 }
 
-void mapping_random(const struct mapping *mapping)
+void mapping_expect(const struct mapping *mapping, bool random)
 {
-    madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_RANDOM);
-}
-
-void mapping_sequential(const struct mapping *mapping)
-{
-    madvise((void *)(uintptr_t)mapping->data, mapping->len, MADV_SEQUENTIAL);
+    madvise((void *)(uintptr_t)mapping->data, mapping->len, random ? MADV_RANDOM : MADV_SEQUENTIAL);
 }

@@ -15,16 +15,24 @@ void *mem_new0(const tamis_allocator *a, size_t n, size_t size);
 void mem_free(const tamis_allocator *a, void *memory, size_t n, size_t size);
 /* For memory that holds a family key: wipes it first. */
 void mem_free_secret(const tamis_allocator *a, void *memory, size_t n, size_t size);
-/* Zeroed pages that are left out of core dumps. */
-void *mem_undumped_new(size_t size);
-void mem_undumped_free(void *memory, size_t size);
+/* Zeroed pages that are left out of core dumps; free them with mem_pages_free(). */
+void *mem_undumped_new(size_t bytes);
 /* Zeroed pages of the system, at a multiple of `align`; huge pages from 2 MiB on. At the address `at` if that place is
    free; NULL: anywhere. */
 void *mem_pages_new(char *at, size_t bytes, size_t align);
 void mem_pages_free(void *pages, size_t bytes);
 /* Moves an array to one with room for `n` elements instead of `old`; on failure the old one stays. */
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
-void *mem_grow_secret(const tamis_allocator *a, void *memory, size_t old, size_t n); /* bytes */
+
+/* A growing buffer. It may hold a family key: what it leaves is wiped. */
+struct sink {
+    const tamis_allocator *a;
+    uint8_t *data;
+    size_t len, room;
+};
+
+int sink_write(void *sink, const void *data, size_t len); /* a tamis_write; not 0: no memory */
+void sink_free(struct sink *sink);
 
 /*
  * Copies large structures in two steps: memory is allocated at once, and the bytes are copied later, possibly in
@@ -73,9 +81,8 @@ void mapping_rest(const struct mapping *mapping);
 /* Is the page in memory? The second function starts reading pages that are not. */
 bool mapping_resident(const void *at);
 void mapping_will_need(const void *at, size_t len);
-/* The expected access pattern. */
-void mapping_random(const struct mapping *mapping);
-void mapping_sequential(const struct mapping *mapping);
+/* The expected access pattern: random or sequential. */
+void mapping_expect(const struct mapping *mapping, bool random);
 
 /* The struct that contains this member. */
 #define PART_OF(part, type, member) ((type *)(void *)((char *)(part)-offsetof(type, member)))

@@ -221,11 +221,6 @@ uint64_t in_number(struct delta_in *in, struct number_models *models)
     return UINT64_C(1) << (len - 1) | in_direct(in, len - 1);
 }
 
-bool in_ended(const struct delta_in *in)
-{
-    return !in->broken && in->at >= in->len;
-}
-
 /* ---- images ---------------------------------------------------------------------------------- */
 
 void out_image(struct delta_out *o, struct byte_models *models, const uint8_t *from,

@@ -75,8 +75,6 @@ void in_begin(struct delta_in *in, const uint8_t *data, size_t len);
 bool in_bit(struct delta_in *in, struct model *model);
 uint64_t in_direct(struct delta_in *in, unsigned bits);
 uint64_t in_number(struct delta_in *in, struct number_models *models);
-/* Was everything read without an error? */
-bool in_ended(const struct delta_in *in);
 
 /* Codes bytes relative to others of the same length. */
 struct byte_models {

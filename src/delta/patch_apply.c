@@ -276,7 +276,7 @@ static tamis_error make(struct apply *p, bool bits_only)
         e = read_lines(p);
     if (e == TAMIS_OK && p->head.counted)
         e = read_pending(p);
-    return e == TAMIS_OK && !in_ended(&p->in) ? broken : e;
+    return e == TAMIS_OK && (p->in.broken || p->in.at < p->in.len) ? broken : e;
 }
 
 static tamis_error run(struct apply *p, const struct patch_front *front, const uint8_t *coded,

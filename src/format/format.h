@@ -20,11 +20,7 @@
 #ifndef TAMIS_FORMAT_H
 #define TAMIS_FORMAT_H
 
-#include "base/base.h"
 #include "base/bytes.h"
-#include "bits/bits.h"
-#include "hash/digest.h"
-#include "base/mem.h"
 #include "pieces.h"
 #include "set/set.h"
 
@@ -215,7 +211,6 @@ struct part_facts head_part(const struct head *head, uint32_t i);
 uint32_t head_find(const struct head *head, uint32_t id);
 /* Bits of a vector. */
 uint64_t record_positions(const struct head *head, const struct record *record);
-void vector_from_record(struct vector *v, const struct record *record);
 
 struct section_walk head_sections(const struct head *head);
 /* Opens a container of this kind and compares its sections with what they must be. */
@@ -288,8 +283,6 @@ tamis_error pending_take(const struct head *head, const uint8_t *entries, const 
                          uint64_t at, struct set *s, tamis_reason *reason);
 /* Most probes to watch for the pending removals of a structure of that many bytes. */
 size_t probes_for(uint64_t len);
-/* Why bytes that were checked could not be loaded. */
-const char *load_wrong(tamis_error e);
 
 /* ---- filters and indexes: format_set.c ---- */
 

@@ -9,7 +9,6 @@
 #include "format.h"
 
 #include "base/err.h"
-#include "tamis/records.h"
 
 #define FORM_LEN         32 /* after the head */
 #define ATTRIBUTE_FIELDS 16
@@ -37,12 +36,12 @@ static void field_flags(struct cursor *c, struct settings *set)
                           &set->add_always, &set->published, &set->compact};
     const unsigned n = sizeof flag / sizeof *flag;
     uint32_t flags = 0;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; c->to && i < n; i++)
         flags |= (uint32_t)*flag[i] << i;
     field_u32(c, &flags);
     if (flags >> n)
         cursor_refuse(c, c->at - sizeof flags, "unknown settings");
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; c->from && i < n; i++)
         *flag[i] = flags >> i & 1;
 }
 
@@ -294,15 +293,6 @@ bool head_write(struct head *head, const struct set *s, uint8_t *body)
         part_fields(&c, &p);
     }
     return !c.wrong;
-}
-
-void vector_from_record(struct vector *v, const struct record *r)
-{
-    v->capacity = r->capacity;
-    v->load = r->load;
-    v->count = r->count;
-    v->ones_max = r->ones_max;
-    v->fpp = r->fpp;
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */

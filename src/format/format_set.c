@@ -3,8 +3,6 @@
 #include "format.h"
 
 #include "base/err.h"
-#include "pieces.h"
-#include "tamis/records.h"
 
 uint64_t pieces_total(const void *data, size_t len)
 {
@@ -178,7 +176,8 @@ static bool part_read(struct set *s, struct part *part, const struct head *head,
                         : vector_new(a, set_family(s), shape, counted, !sliced);
     if (!v || (counted && !counters_reserve(&v->counters, a, (size_t)r.escapes)))
         return false;
-    vector_from_record(v, &r);
+    v->capacity = r.capacity, v->fpp = r.fpp, v->ones_max = r.ones_max;
+    v->load = r.load, v->count = r.count;
     v->view = view != NULL;
     v->column = sliced ? owner : 0;
     return true;

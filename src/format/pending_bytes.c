@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "tamis/records.h"
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
@@ -120,14 +119,6 @@ struct entries {
     uint64_t copies;
 };
 
-static const char *candidates_wrong(const struct head *head, const uint32_t *ids, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (head_find(head, ids[i]) == head->n || (i && ids[i] <= ids[i - 1]))
-            return "its candidates are not vectors in order";
-    return NULL;
-}
-
 /* The next entry, with its candidates in `ids`, which has room for head->n: returns NULL, or what is wrong. */
 static const char *entry_next(struct entries *e, uint32_t *ids)
 {
@@ -148,9 +139,9 @@ static const char *entry_next(struct entries *e, uint32_t *ids)
         return "only unique filters hide keys";
     size_t len = e->now.n * sizeof *ids;
     memcpy(ids, e->candidates, len);
-    const char *wrong = candidates_wrong(head, ids, e->now.n);
-    if (wrong)
-        return wrong;
+    for (uint32_t i = 0; i < e->now.n; i++)
+        if (head_find(head, ids[i]) == head->n || (i && ids[i] <= ids[i - 1]))
+            return "its candidates are not vectors in order";
     if (e->i && key_order(&before, &now) >= 0)
         return "not in order";
     if (__builtin_add_overflow(e->copies, e->now.copies, &e->copies))
@@ -196,11 +187,4 @@ size_t probes_for(uint64_t len)
 {
     uint64_t bytes = len > UINT64_MAX / (2 * WATCH_FACTOR) ? UINT64_MAX / 2 : len * WATCH_FACTOR;
     return (size_t)((bytes + WATCH_BYTES) / (sizeof(struct watch) + sizeof(uint32_t)));
-}
-
-const char *load_wrong(tamis_error e)
-{
-    return e == TAMIS_ELIMIT ? "its pending removals take more memory than so many bytes can mean"
-           : e == TAMIS_EFORMAT ? "it was changed while it was read"
-                                : "no memory for it";
 }

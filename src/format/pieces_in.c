@@ -1,25 +1,9 @@
 /* The one validator; see pieces.h. Bytes are stored where they will be used, or stay in place if
    all of them are available, and are checked there. The checksums come last: other errors are
    held until they are known, so that damaged bytes are always reported as such. */
-#include "pieces.h"
 
 #include "base/err.h"
 #include "sections.h"
-
-static bool bytes_add(const tamis_allocator *a, struct kept *b, const void *data, size_t len)
-{
-    if (b->len + len > b->room) {
-        uint64_t room = max_u64(b->len + len, 2 * b->room);
-        uint8_t *grown = mem_grow_secret(a, b->data, (size_t)b->room, (size_t)room);
-        if (!grown)
-            return false;
-        b->data = grown;
-        b->room = room;
-    }
-    memcpy(b->data + b->len, data, len);
-    b->len += len;
-    return true;
-}
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
@@ -117,7 +101,7 @@ static tamis_error add_header(struct pieces_in *in, const uint8_t **data, size_t
 {
     uint64_t want = in->header_len ? in->header_len : min_u64(PREFIX_LEN, in->total);
     size_t some = (size_t)min_u64(*len, want - in->have);
-    if (!in->view && !bytes_add(&in->allocator, &in->header, *data, some))
+    if (!in->view && sink_write(&in->header, *data, some) != 0)
         return fail(reason, TAMIS_ENOMEM, "no memory for the header");
     bool late = in->have < FAMILY_END; /* its family was not known before */
     in->have += some;
@@ -137,7 +121,7 @@ static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, t
 {
     const struct section_kind *kind = &section_kinds[in->s.type];
     bool zeros = in->done >= in->s.len, after = in->s.offset >= in->tables;
-    struct kept *to = after ? &in->held : &in->aside;
+    struct sink *to = after ? &in->held : &in->aside;
     bool keep = after ? !zeros || in->wrong != TAMIS_OK || in->s.type == SECTION_ONES : !kind->data;
     if (zeros) {
         tamis_error e = gap_check(data, len, in->have, reason);
@@ -146,7 +130,7 @@ static tamis_error take(struct pieces_in *in, const uint8_t *data, size_t len, t
     } else {
         page_sums_add(&in->pages, data, len);
     }
-    if (!in->view && keep && !bytes_add(&in->allocator, to, data, len))
+    if (!in->view && keep && sink_write(to, data, len) != 0)
         return fail(reason, TAMIS_ENOMEM, "no memory for what is being checked");
     if (!in->view && !zeros && kind->data)
         memcpy(kind->data(in->set, in->s.owner) + in->done, data, len);
@@ -215,7 +199,7 @@ static tamis_error check_sums(struct pieces_in *in, const uint8_t *sums, tamis_r
 static tamis_error add_sums(struct pieces_in *in, const uint8_t **data, size_t *len,
                             tamis_reason *reason)
 {
-    if (!in->view && !bytes_add(&in->allocator, &in->held, *data, *len))
+    if (!in->view && sink_write(&in->held, *data, *len) != 0)
         return fail(reason, TAMIS_ENOMEM, "no memory for what is being checked");
     in->have += *len;
     *len = 0;
@@ -237,6 +221,7 @@ struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside, const tamis_op
         return NULL;
     memset(in, 0, offsetof(struct pieces_in, pages.page));
     in->allocator = *a;
+    in->header.a = in->aside.a = in->held.a = &in->allocator;
     in->total = total;
     in->most_aside = aside;
     if (options)
@@ -311,7 +296,13 @@ static tamis_error take_pending(struct pieces_in *in, tamis_reason *reason)
     in->set->stack->more->removals.probes_max = probes_for(in->total);
     e = pending_take(&in->head, entries, candidates, s.offset, in->set, NULL);
     in->set->stack->more->removals.probes_max = 0;
-    return e == TAMIS_OK ? e : fail(reason, e, "%s", load_wrong(e));
+    if (e == TAMIS_OK)
+        return e;
+    return fail(reason, e,
+                e == TAMIS_ELIMIT
+                    ? "its pending removals take more memory than so many bytes can mean"
+                : e == TAMIS_EFORMAT ? "it was changed while it was read"
+                                     : "no memory for it");
 }
 
 tamis_error pieces_in_end(struct pieces_in *in, struct set **out, tamis_reason *reason)
@@ -336,9 +327,9 @@ void pieces_in_free(struct pieces_in *in)
         return;
     tamis_allocator a = in->allocator;
     set_free(in->set);
-    mem_free_secret(&a, in->header.data, 1, in->header.room);
-    mem_free(&a, in->aside.data, 1, in->aside.room);
-    mem_free(&a, in->held.data, 1, in->held.room);
+    sink_free(&in->header);
+    sink_free(&in->aside);
+    sink_free(&in->held);
     mem_free(&a, in->ones, in->n_ones, sizeof *in->ones);
     mem_free(&a, in->sums, in->c.pages, sizeof(uint64_t));
     secrets_release(in->given);

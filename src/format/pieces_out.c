@@ -1,7 +1,6 @@
 /* The one writer; see pieces.h. Bytes are written from front to back, and the checksums of pages
    and the ones of vectors are computed on the way. Equal sets give equal bytes, whatever the
    allocator, the layout of hash tables or the order of columns in a matrix. */
-#include "pieces.h"
 
 #include "sections.h"
 
@@ -344,24 +343,16 @@ uint64_t pieces_out_size(const struct pieces_out *o)
 
 /* ---- going over it --------------------------------------------------------------------------- */
 
-static size_t copy(const uint8_t *from, uint64_t at, uint64_t end, uint8_t *to, size_t room)
-{
-    size_t n = (size_t)min_u64(room, end - at);
-    memcpy(to, from + at, n);
-    return n;
-}
-
 tamis_error pieces_out_read(struct pieces_out *o, const struct set *s, uint64_t at, void *to,
                             size_t room, size_t *len)
 {
     uint64_t past = o->header_len + o->payload_len;
+    bool header = at < o->header_len;
     *len = 0;
-    if (at < o->header_len) {
-        *len = copy(o->header, at, o->header_len, to, room);
-        return TAMIS_OK;
-    }
-    if (at >= past && at - past <= o->sums_len && o->summed == o->payload_len) {
-        *len = copy(o->sums, at - past, o->sums_len, to, room);
+    if (header || (at >= past && at - past <= o->sums_len && o->summed == o->payload_len)) {
+        *len = (size_t)min_u64(room, header ? o->header_len - at : past + o->sums_len - at);
+        if (*len)
+            memcpy(to, header ? o->header + at : o->sums + (at - past), *len);
         return TAMIS_OK;
     }
     at -= o->header_len;

@@ -16,12 +16,6 @@ size_t table_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t
 
 /* ---- reading: pieces_look.c ---- */
 
-/* Bytes kept as they arrived. */
-struct kept {
-    uint8_t *data;
-    uint64_t len, room;
-};
-
 struct pieces_in {
     tamis_allocator allocator;
     tamis_open_options options;
@@ -33,7 +27,7 @@ struct pieces_in {
     bool skim;           /* only what is read immediately is checked */
     const uint8_t *view; /* all bytes, which stay in place; the result has views of them */
     uint64_t total, have, most_aside;
-    struct kept header, aside; /* aside: the payload from `late` to `tables` */
+    struct sink header, aside; /* as they arrived; aside: the payload from `late` to `tables` */
     uint64_t header_len, late, tables;
     struct container c;
     struct head head;
@@ -55,7 +49,7 @@ struct pieces_in {
     } pairs;
     struct part_check lines; /* of the current part of lines */
     size_t next;             /* slot of a table that the next value may have */
-    struct kept held;        /* arrived, not stored yet: see take_pairs */
+    struct sink held;        /* arrived, not stored yet: see table_look */
     uint8_t *sums;           /* of all pages */
     tamis_error wrong;       /* found, if the checksums are right */
     tamis_reason reason;

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sodium.h>
 
+#include "base/bytes.h"
 #include "digest.h"
 
 #define CHUNK_SIZE ((size_t)1 << 16)
@@ -75,7 +76,7 @@ static void slot_give(struct secrets *s)
         chunk_link(c);
     if (c->used == 0 && (roomy != c || c->next)) {
         chunk_unlink(c);
-        mem_undumped_free(c, CHUNK_SIZE);
+        mem_pages_free(c, CHUNK_SIZE);
     }
 }
 
@@ -111,10 +112,8 @@ void key_stream(const uint8_t key[TAMIS_KEY_LEN], uint64_t purpose, uint64_t cou
                 uint8_t out[16])
 {
     uint8_t message[16];
-    for (int i = 0; i < 8; i++) {
-        message[i] = (uint8_t)(purpose >> (8 * i));
-        message[8 + i] = (uint8_t)(counter >> (8 * i));
-    }
+    put_u64(message, purpose);
+    put_u64(message + 8, counter);
     crypto_shorthash_siphashx24(out, message, sizeof message, key);
 }
 
@@ -178,9 +177,8 @@ static __attribute__((destructor(1000))) void unload(void)
     pthread_mutex_lock(&lock);
     if (by_key.n == 0) {
         lookup_free(&by_key, &mem_system);
-        by_key = (struct lookup){0};
         if (roomy)
-            mem_undumped_free(roomy, CHUNK_SIZE);
+            mem_pages_free(roomy, CHUNK_SIZE);
         roomy = NULL;
     }
     pthread_mutex_unlock(&lock);

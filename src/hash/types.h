@@ -40,6 +40,17 @@ struct type {
 
 extern const struct type types[TAMIS_TYPES];
 
+/* Writes at least `width` digits. */
+ALWAYS_INLINE void put_number(struct out *o, uint64_t value, unsigned base, unsigned width)
+{
+    char digits[20];
+    unsigned n = 0;
+    for (; value || n < width; value /= base)
+        digits[n++] = "0123456789abcdef"[value % base];
+    while (n)
+        *o->at++ = digits[--n];
+}
+
 /* ---- value_normal.c, value_ip.c ---- */
 bool normal_int(struct text text, struct out *out);
 bool normal_dec(struct text text, struct out *out);

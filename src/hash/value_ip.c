@@ -128,17 +128,6 @@ static bool ip_read(struct text t, struct ip *ip)
     return true;
 }
 
-static void put_number(struct out *o, unsigned value, unsigned base)
-{
-    char digits[4];
-    unsigned n = 0;
-    do
-        digits[n++] = "0123456789abcdef"[value % base];
-    while (value /= base);
-    while (n)
-        *o->at++ = digits[--n];
-}
-
 /* RFC 5952: lower case, no leading zeros, and the first of the longest runs of zero groups, if
    longer than one group, as a double colon. */
 static void put_v6(struct out *o, const uint8_t bytes[16])
@@ -161,7 +150,7 @@ static void put_v6(struct out *o, const uint8_t bytes[16])
         }
         if (i)
             *o->at++ = ':';
-        put_number(o, (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1], 16);
+        put_number(o, (unsigned)bytes[2 * i] << 8 | bytes[2 * i + 1], 16, 1);
         i++;
     }
 }
@@ -175,7 +164,7 @@ static void ip_write(const struct ip *ip, struct out *o)
     for (unsigned i = 0; i < 4; i++) {
         if (i)
             *o->at++ = '.';
-        put_number(o, ip->bytes[i], 10);
+        put_number(o, ip->bytes[i], 10, 1);
     }
 }
 

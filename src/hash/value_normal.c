@@ -53,16 +53,6 @@ static void put(struct out *o, const char *from, size_t len)
     o->at += len;
 }
 
-/* Writes at least `width` digits. */
-static void put_number(struct out *o, uint64_t value, unsigned width)
-{
-    char digits[20];
-    unsigned n = 0;
-    for (; value || n < width; value /= 10)
-        digits[sizeof digits - ++n] = (char)('0' + value % 10);
-    put(o, digits + sizeof digits - n, n);
-}
-
 static void skip_zeros(struct text *digits)
 {
     while (digits->at < digits->end && *digits->at == '0')
@@ -152,7 +142,7 @@ bool normal_dec(struct text t, struct out *o)
     put(o, part.at, text_len(part));
     if (exponent) {
         put(o, exponent < 0 ? "e-" : "e", exponent < 0 ? 2 : 1);
-        put_number(o, (uint64_t)(exponent < 0 ? -exponent : exponent), 1);
+        put_number(o, (uint64_t)(exponent < 0 ? -exponent : exponent), 10, 1);
     }
     return true;
 }
@@ -266,20 +256,12 @@ static void put_moment(struct out *o, const struct moment *m, bool minus)
     int64_t days = (m->seconds - TIME_FIRST) / 86400 + TIME_FIRST / 86400;
     int64_t of_day = m->seconds - 86400 * days, year, month, day;
     date_of(days, &year, &month, &day);
-    put_number(o, (uint64_t)year, 4);
-    put(o, "-", 1);
-    put_number(o, (uint64_t)month, 2);
-    put(o, "-", 1);
-    put_number(o, (uint64_t)day, 2);
-    put(o, "T", 1);
-    put_number(o, (uint64_t)(of_day / 3600), 2);
-    put(o, ":", 1);
-    put_number(o, (uint64_t)(of_day / 60 % 60), 2);
-    put(o, ":", 1);
-    put_number(o, (uint64_t)(of_day % 60), 2);
+    const int64_t field[] = {year, month, day, of_day / 3600, of_day / 60 % 60, of_day % 60};
     struct text f = m->fraction;
-    if (f.at < f.end)
-        put(o, ".", 1);
+    for (unsigned i = 0; i < 6; i++) {
+        put_number(o, (uint64_t)field[i], 10, i ? 2 : 4);
+        put(o, &"--T::."[i], i < 5 || f.at < f.end);
+    }
     for (; f.at < f.end; f.at++) {
         char digit = !minus ? *f.at : (char)('0' + '9' + (f.at + 1 == f.end) - *f.at);
         put(o, &digit, 1);

@@ -100,12 +100,6 @@ static bool give_name(struct beside *s)
     return s->named;
 }
 
-/* A folder that is writable but not readable (EBADF) cannot be synced. */
-static bool sync_folder(const struct beside *s)
-{
-    return fsync(s->folder) == 0 || errno == EINVAL || errno == EROFS || errno == EBADF;
-}
-
 static tamis_error check_target(const struct beside *s, const char *path, tamis_reason *reason)
 {
     struct stat st;
@@ -144,7 +138,8 @@ tamis_error beside_replace(struct beside *s, const char *path, tamis_reason *rea
     if (renameat(s->folder, s->temp, s->folder, s->name) != 0)
         return file_fail(reason, errno, path, "replacing");
     s->named = false;
-    if (s->loose || sync_folder(s))
+    /* A folder that is writable but not readable (EBADF) cannot be synced. */
+    if (s->loose || fsync(s->folder) == 0 || errno == EINVAL || errno == EROFS || errno == EBADF)
         return TAMIS_OK;
     file_fail(reason, errno, path, "syncing the folder of");
     return TAMIS_ESYNC;

@@ -139,13 +139,12 @@ static bool map_fd(struct mapping *out, int fd, front_fn front)
 static bool read_fd(struct mapping *out, int fd)
 {
     struct spill file = {.fd = fd};
-    void *own = mmap(NULL, out->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (own == MAP_FAILED)
+    void *own = mem_undumped_new(out->len);
+    if (!own)
         return false;
-    madvise(own, out->len, MADV_DONTDUMP);
     int error = spill_read(&file, own, out->len, 0); /* EIO: the file became shorter */
     if (error)
-        munmap(own, out->len);
+        mem_pages_free(own, out->len);
     out->data = own;
     out->kept = out->len;
     errno = error;

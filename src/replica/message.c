@@ -8,31 +8,12 @@
 
 #include "base/err.h"
 #include "delta/patch.h"
-#include "tamis/replica.h"
 
 #define MESSAGE_VERSION 1
 #define FRONT_MAX       256 /* most bytes before the name */
 #define SUM_LEN         8
 #define MAC_LEN         16
 #define FLAG_SEALED     1u
-
-/* ---- bytes in memory ------------------------------------------------------------------------- */
-
-int sink_write(void *context, const void *data, size_t len)
-{
-    struct sink *s = context;
-    if (len > s->room - s->len && !array_room(s->a, &s->data, s->len + len - 1, &s->room, 1))
-        return s->failed = true, -1;
-    memcpy(s->data + s->len, data, len);
-    s->len += len;
-    return 0;
-}
-
-void sink_free(struct sink *s)
-{
-    mem_free(s->a, s->data, s->room, 1);
-    *s = (struct sink){.a = s->a};
-}
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
@@ -172,10 +153,9 @@ static const char *envelope_wrong(const struct envelope *e)
 static tamis_error check_message(const uint8_t *data, size_t len, tamis_reason *reason)
 {
     tamis_kind kind = tamis_kind_of(data, len);
-    if (kind != TAMIS_KIND_MESSAGE && kind != TAMIS_KIND_NONE)
-        return fail(reason, TAMIS_EKIND, "not a message of a replica");
     if (kind != TAMIS_KIND_MESSAGE)
-        return fail(reason, TAMIS_EFORMAT, "not a message of a replica");
+        return fail(reason, kind == TAMIS_KIND_NONE ? TAMIS_EFORMAT : TAMIS_EKIND,
+                    "not a message of a replica");
     uint8_t version = data[sizeof message_magic];
     if (version != MESSAGE_VERSION)
         return fail_at(reason, version ? TAMIS_EVERSION : TAMIS_EFORMAT, 4,

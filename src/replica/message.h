@@ -10,24 +10,12 @@
 #ifndef TAMIS_FORMAT_MESSAGE_H
 #define TAMIS_FORMAT_MESSAGE_H
 
-#include "base/base.h"
 #include "format/format.h"
 #include "tamis/replica.h"
 
 #define MESSAGE_BYTES_MIN 1024
 #define BEAT_MAX          (UINT64_C(1) << 60)
 #define BEAT_DEFAULT      (UINT64_C(10) * 1000000000)
-
-/* A growing buffer; a tamis_write. */
-struct sink {
-    const tamis_allocator *a;
-    uint8_t *data;
-    size_t len, room;
-    bool failed; /* no memory */
-};
-
-int sink_write(void *sink, const void *data, size_t len);
-void sink_free(struct sink *sink);
 
 struct envelope {
     tamis_message m;

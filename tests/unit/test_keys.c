@@ -285,8 +285,8 @@ TEST(dumps_of_a_load_in_pieces)
     CHECK(in && pieces_in_add(in, whole.data, whole.len / 2, NULL) == TAMIS_OK);
     CHECK(pieces_in_encode(in, aside_write, &half) == TAMIS_OK);
     CHECK(half.len == whole.len / 2 && memcmp(half.data, whole.data, half.len) == 0);
-    mem_undumped_free(whole.data, ASIDE);
-    mem_undumped_free(half.data, ASIDE);
+    mem_pages_free(whole.data, ASIDE);
+    mem_pages_free(half.data, ASIDE);
     CHECK_MSG(copies(true) == 0, "%s", found);
     pieces_in_free(in);
     CHECK_MSG(copies(false) == 0, "%s", found);
