@@ -31,7 +31,7 @@ static void reshape(tamis_records *x, unsigned q, uint64_t m)
                                       (struct shape){TAMIS_SPREAD, q * m, q}, false, true);
         if (!v)
             MUST(TAMIS_ENOMEM);
-        vector_set_limits(v, UINT64_C(1) << 32, old->fpp);
+        set_limits(set_opt(&x->set), v, UINT64_C(1) << 32, old->fpp);
         layer->part[i].vector = v;
         vector_free(old, set_allocator(&x->set));
     }

@@ -148,8 +148,7 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
         return TAMIS_OK;
     if (set_opt(s)->growth == TAMIS_WINDOW)
         layer->last = now;
-    if (set_terms(s)
-            ->opt.add_always) /* as published: every add counts, whether it set a bit or not */
+    if (set_opt(s)->add_always) /* as published: every add counts, whether it set a bit or not */
         for (size_t i = 0; i < some; i++)
             v->load += !fresh[i], v->count += !fresh[i], s->stack->stored += !fresh[i];
     *done = some;
@@ -203,8 +202,8 @@ static tamis_error add_batch_plain(struct set *s, const tamis_digest *digests, s
 {
     uint64_t now = set_now(s);
     bool window = set_opt(s)->growth == TAMIS_WINDOW;
-    uint8_t had[BATCH] = {
-        0}; /* windows: a key in an older vector is added again, but is not fresh */
+    /* Windows: a key in an older vector is added again, but is not fresh. */
+    uint8_t had[BATCH] = {0};
     tamis_error e = window ? growth_turn(s, now) : TAMIS_OK;
     if (window && e == TAMIS_OK)
         filter_bits_have(s, digests, n, had);

@@ -1,7 +1,6 @@
 /* Filters made from filters: intersections, and folds to half the bits. */
 #include "base/err.h"
 #include "set.h"
-#include "tamis/plan.h"
 
 /* ---- intersection ---------------------------------------------------------------------------- */
 
@@ -90,11 +89,12 @@ static tamis_error fold_settle(struct set *s, unsigned flags)
 {
     const struct matrix *matrix = atomic_load(&s->stack->more->matrix);
     struct layers *layers = set_layers(s);
+    struct settings *opt = set_opt(s);
     uint32_t n = layers_count(layers);
     double excess = 0;
-    tamis_error e = matrix && set_opt(s)->deletable ? count_columns(s, matrix) : TAMIS_OK;
+    tamis_error e = matrix && opt->deletable ? count_columns(s, matrix) : TAMIS_OK;
     for (uint32_t i = 0; e == TAMIS_OK && i < n; i++) {
-        e = fold_limits(layers->v[i], set_opt(s), flags);
+        e = fold_limits(layers->v[i], opt, flags);
         excess += layers->v[i]->fpp - layers->l[i]->fpp;
         layers->l[i]->capacity = layers->v[i]->capacity;
         layers->l[i]->fpp = layers->v[i]->fpp;
@@ -102,16 +102,15 @@ static tamis_error fold_settle(struct set *s, unsigned flags)
     if (e != TAMIS_OK)
         return e;
     if (matrix)
-        set_opt(s)->shape.units /= 2;
-    if (set_opt(s)->growth == TAMIS_FIXED || set_opt(s)->growth == TAMIS_DYNAMIC) {
-        set_opt(s)->capacity = layers->v[0]->capacity;
-        for (uint32_t i = 0; i < n; i++)
-            set_opt(s)->capacity = min_u64(set_opt(s)->capacity, layers->v[i]->capacity);
-        if (set_opt(s)->items_max)
-            set_opt(s)->items_max =
-                set_opt(s)->capacity * (set_opt(s)->vectors_max ? set_opt(s)->vectors_max : 1);
+        opt->shape.units /= 2;
+    if (opt->growth == TAMIS_FIXED || opt->growth == TAMIS_DYNAMIC) {
+        opt->capacity = layers->v[0]->capacity;
+        for (uint32_t i = 1; i < n; i++)
+            opt->capacity = min_u64(opt->capacity, layers->v[i]->capacity);
+        if (opt->items_max)
+            opt->items_max = opt->capacity * max_u64(1, opt->vectors_max);
     }
-    if (set_opt(s)->fpp > 0)
+    if (opt->fpp > 0)
         set_restate(s, excess); /* future vectors have their share */
     return pending_rebuild(s);
 }

@@ -3,7 +3,6 @@
  * slot); the shares in use never add up to more than the stated rate.
  */
 #include "set.h"
-#include "plan/plan.h"
 
 /* With n slots taken, one in from .. from+n is free; past the larger shares they only fall. */
 uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
@@ -114,17 +113,12 @@ static uint32_t count_old(const struct set *s, uint64_t now)
  * of 5/4 capacity / (G-1), is doubled only a few times. These doublings get extra slots, so that the
  * keys of a window always fit, however they arrive.
  */
-static uint32_t window_layers(uint32_t vectors)
-{
-    uint32_t doublings = 0;
-    while (UINT64_C(5) << doublings < 4 * (uint64_t)(vectors - 1))
-        doublings++;
-    return vectors + doublings;
-}
-
 uint32_t growth_layers_max(const struct settings *set)
 {
-    return set->growth == TAMIS_WINDOW ? window_layers(set->vectors_max) : set->vectors_max;
+    uint32_t vectors = set->vectors_max, doublings = 0;
+    while (set->growth == TAMIS_WINDOW && UINT64_C(5) << doublings < 4 * (uint64_t)(vectors - 1))
+        doublings++;
+    return vectors + doublings;
 }
 
 static uint64_t window_span(const struct set *s)
@@ -243,29 +237,43 @@ tamis_error growth_grow(struct set *s, struct layer **out)
 
 /* ---- room for a key -------------------------------------------------------------------------- */
 
-/* Is the whole filter at its bound? */
-static bool filter_is_full(const struct set *s)
+uint64_t growth_room(const struct set *s)
 {
-    if (set_opt(s)->items_max == 0)
-        return false;
     const struct layers *layers = set_layers(s);
-    uint64_t load = 0, ones = 0, most = 0, m = 0;
-    if (set_opt(s)->growth != TAMIS_FIXED && s->stack->stored < set_opt(s)->items_max &&
-        (!set_opt(s)->deletable || layers_count(layers) < set_opt(s)->vectors_max))
-        return false; /* a load is at most its vector's count, and `stored` is their sum */
+    uint64_t load = 0, most = set_opt(s)->items_max;
+    if (most == 0)
+        return UINT64_MAX;
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        load += layer_load(s, layers->l[i]);
+    return most > load ? most - load : 0;
+}
+
+bool growth_over(const struct layers *layers, uint32_t part)
+{
+    uint64_t ones = 0, most = 0, m = 0;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
-        const struct vector *v = layers->v[i];
-        load += vector_load(v);
+        const struct vector *v = layers->l[i]->part[part].vector;
+        if (!v)
+            return false;
         ones += v->ones;
         most += v->ones_max;
         m += vector_positions_total(v);
     }
-    if (load >= set_opt(s)->items_max)
-        return true;
-    if (!set_opt(s)->deletable || layers_count(layers) < set_opt(s)->vectors_max || ones <= most)
+    return ones > most && ones > most + 2 * growth_root(m);
+}
+
+/* Is the whole filter at its bound? */
+static bool filter_is_full(const struct set *s)
+{
+    const struct settings *opt = set_opt(s);
+    const struct layers *layers = set_layers(s);
+    if (opt->items_max == 0)
         return false;
-    return ones >
-           most + 2 * growth_root(m); /* load has drifted, but the bits tell: see set_limits */
+    /* A load is at most its vector's count, and `stored` is their sum, except while others add. */
+    if ((s->stack->stored >= opt->items_max || opt->shared_adds) && growth_room(s) == 0)
+        return true;
+    /* A load may have drifted, but the bits tell: see set_limits. */
+    return opt->deletable && layers_count(layers) >= opt->vectors_max && growth_over(layers, 0);
 }
 
 /* Dynamic: all vectors are full by their bits, although fewer keys than promised were added. */
@@ -278,26 +286,22 @@ static struct layer *fewest_ones(const struct layers *layers)
     return layers->l[best];
 }
 
-/* The first layer with room, or NULL. Whoever makes room sets `open`, so each layer is tested once. */
-static struct layer *first_with_room(struct set *s, const struct layers *layers, uint32_t n)
-{
-    while (s->stack->open < n && vector_full(layers->v[s->stack->open]))
-        s->stack->open++;
-    return s->stack->open < n ? layers->l[s->stack->open] : NULL;
-}
-
 tamis_error growth_active(struct set *s, struct layer **out)
 {
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);
     struct layer *newest = layers->l[n - 1];
     bool at_bound = filter_is_full(s);
-    if (at_bound)
+    uint32_t *open = &s->stack->open;
+    if (at_bound) {
         *out = NULL;
-    else if (n == 1 || set_opt(s)->growth == TAMIS_WINDOW)
+    } else if (n == 1 || set_opt(s)->growth == TAMIS_WINDOW) {
         *out = vector_full(layers->v[n - 1]) ? NULL : newest;
-    else
-        *out = first_with_room(s, layers, n);
+    } else { /* whoever makes room sets `open`, so each layer is tested once */
+        while (*open < n && vector_full(layers->v[*open]))
+            ++*open;
+        *out = *open < n ? layers->l[*open] : NULL;
+    }
     if (*out)
         return TAMIS_OK;
     if (!at_bound && !growth_bound(s))

@@ -1,7 +1,5 @@
 /* The parts of a layer: their shapes, the memory they take, and the limits at which each counts as full. */
 #include "set.h"
-#include "tamis/records.h"
-#include "plan/plan.h"
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
@@ -166,19 +164,10 @@ uint64_t growth_root(uint64_t m)
     return root;
 }
 
-/* Deletable vectors also count as full when their bits say so: at the ones expected at capacity
-   plus six standard deviations (at most sqrt(m)/2 each). */
-void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
-{
-    v->capacity = capacity;
-    v->fpp = fpp;
-    v->ones_max = UINT64_MAX;
-    if (!v->deletable)
-        return;
-    v->ones_max = ones_at(v, capacity) + 3 * growth_root(vector_positions_total(v));
-}
-
 /*
+ * Deletable vectors also count as full when their bits say so: at the ones expected at capacity
+ * plus six standard deviations (at most sqrt(m)/2 each).
+ *
  * With several vectors none gets the six deviations: in the long run each would end there. A key
  * that another vector covers goes into that one without being counted, and its removal may lower
  * that vector's load, so the load drifts down and only the bits show when a vector is full. Vectors
@@ -186,9 +175,12 @@ void vector_set_limits(struct vector *v, uint64_t capacity, double fpp)
  */
 void set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp)
 {
-    vector_set_limits(v, capacity, fpp);
-    if (v->deletable && set->growth != TAMIS_FIXED && !set->published)
-        v->ones_max = ones_at(v, capacity);
+    bool several = set->growth != TAMIS_FIXED && !set->published;
+    v->capacity = capacity;
+    v->fpp = fpp;
+    v->ones_max = v->deletable ? ones_at(v, capacity) : UINT64_MAX;
+    if (v->deletable && !several)
+        v->ones_max += 3 * growth_root(vector_positions_total(v));
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */

@@ -43,7 +43,7 @@ size_t removals_bytes(const struct removals *r)
 {
     size_t bytes = r->room * (sizeof *r->entries + sizeof *r->queue) +
                    keys_room(r) * sizeof *r->keys + r->index_room * sizeof *r->index +
-                   watches_bytes(&r->watches);
+                   r->watches.room * (sizeof *r->watches.list + sizeof *r->watches.heads);
     for (uint32_t i = 0; i < r->room; i++)
         bytes += r->entries[i].room * sizeof(uint32_t);
     return bytes;

@@ -17,11 +17,6 @@ void watches_clear(struct watches *w)
         w->heads[i] = NO_ENTRY;
 }
 
-size_t watches_bytes(const struct watches *w)
-{
-    return w->room * (sizeof *w->list + sizeof *w->heads);
-}
-
 static uint32_t *head_of(const struct watches *w, uint32_t hash)
 {
     return &w->heads[hash & (w->room - 1)];

@@ -39,7 +39,6 @@ struct watches {
     }
 void watches_free(struct watches *w, const tamis_allocator *a);
 void watches_clear(struct watches *w); /* no watches; keeps the memory */
-size_t watches_bytes(const struct watches *w);
 /* Room for that many in all. */
 bool watches_reserve(struct watches *w, const tamis_allocator *a, size_t n);
 

@@ -3,7 +3,6 @@
 #include "set.h"
 
 #include "base/err.h"
-#include "tamis/records.h"
 
 /* ---- options --------------------------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
  * become full and where a layer must be created, and the remaining records are queried again.
  */
 #include "set.h"
-#include "tamis/records.h"
 
 #define COUNTED_AHEAD 3 /* records with counters: each touches about five cache lines per part */
 
@@ -16,24 +15,7 @@ static bool part_full(const struct part *part)
     return part->vector && vector_full(part->vector);
 }
 
-static uint64_t vector_room(const struct vector *v)
-{
-    return v->capacity > v->load ? v->capacity - v->load : 0;
-}
-
 /* ---- which layer ----------------------------------------------------------------------------- */
-
-/* Records that may still be added before the set reaches its bound. */
-static uint64_t index_room(const struct set *s)
-{
-    const struct layers *layers = set_layers(s);
-    uint64_t load = 0, most = set_opt(s)->items_max;
-    if (most == 0)
-        return UINT64_MAX;
-    for (uint32_t i = 0; i < layers_count(layers); i++)
-        load += layer_load(s, layers->l[i]);
-    return most > load ? most - load : 0;
-}
 
 static uint64_t layer_room(const struct set *s, const struct layer *layer)
 {
@@ -45,18 +27,9 @@ static uint64_t layer_room(const struct set *s, const struct layer *layer)
 struct record_group {
     const tamis_digest *records;
     uint8_t who[BATCH];
-    uint32_t to[BATCH];
+    uint32_t to[BATCH]; /* by the number of the record */
     size_t n;
 };
-
-static void group_column(const struct set *s, const struct record_group *g,
-                         const struct layer *layer, uint32_t part, const uint8_t *who, size_t n,
-                         tamis_digest *column)
-{
-    for (size_t i = 0; i < n; i++)
-        column[i] = part_digest(s, layer, part,
-                                g->records + (size_t)g->who[who[i]] * s->stack->form->attributes);
-}
 
 /* Assigns to the layer the unassigned records that it takes: those that set no bit in parts that
    are full. Returns how many it can take before another part becomes full. */
@@ -64,45 +37,37 @@ static uint64_t layer_claim(const struct set *s, struct record_group *g, uint32_
 {
     const struct layer *layer = set_layers(s)->l[number];
     uint64_t room = layer_room(s, layer);
-    tamis_digest column[BATCH];
-    uint8_t who[BATCH] = {0}, has[BATCH];
+    uint8_t who[BATCH] = {0};
     size_t n = 0;
     for (size_t i = 0; i < g->n; i++)
-        if (g->to[i] == NO_ENTRY)
-            who[n++] = (uint8_t)i;
+        if (g->to[g->who[i]] == NO_ENTRY)
+            who[n++] = g->who[i];
     for (uint32_t j = 0; j < layer->parts && n; j++) {
-        const struct part *part = &layer->part[j];
-        if (!part_full(part)) {
-            room = min_u64(room, part->vector ? vector_room(part->vector) : UINT64_MAX);
-            continue;
-        }
-        group_column(s, g, layer, j, who, n, column);
-        part_has(part, column, n, has);
-        size_t kept = 0;
-        for (size_t i = 0; i < n; i++) {
-            who[kept] = who[i];
-            kept += has[i];
-        }
-        n = kept;
+        const struct vector *v = layer->part[j].vector;
+        if (part_full(&layer->part[j]))
+            n = records_keep(s, g->records, layer, j, false, who, n);
+        else if (v)
+            room = min_u64(room, v->capacity - v->load);
     }
     for (size_t i = 0; i < n; i++)
         g->to[who[i]] = number;
     return room;
 }
 
-/* Finds a layer for the first records of the group; returns how many go to the same one, to[0].
+/* Finds a layer for the first records of the group; returns how many go to the same one as the first.
    Later records may be present in that layer once these are added. */
 static size_t group_place(const struct set *s, struct record_group *g)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t room = index_room(s);
+    const uint32_t *first = &g->to[g->who[0]];
+    uint64_t room = growth_room(s);
     size_t placed = 0;
     for (size_t i = 0; i < g->n; i++)
-        g->to[i] = NO_ENTRY;
+        g->to[g->who[i]] = NO_ENTRY;
     for (uint32_t i = 0; i < layers_count(layers) && room; i++)
         if (layer_room(s, layers->l[i]))
             room = min_u64(room, layer_claim(s, g, i));
-    while (placed < g->n && placed < room && g->to[placed] != NO_ENTRY && g->to[placed] == g->to[0])
+    while (*first != NO_ENTRY && placed < g->n && placed < room && g->to[g->who[placed]] == *first)
         placed++;
     return placed;
 }
@@ -111,7 +76,7 @@ static size_t group_place(const struct set *s, struct record_group *g)
 static tamis_error make_room(struct set *s, bool *over)
 {
     struct layer *made;
-    bool bound = growth_bound(s) || index_room(s) == 0;
+    bool bound = growth_bound(s) || growth_room(s) == 0;
     *over = bound && set_opt(s)->overfill;
     if (bound)
         return *over ? TAMIS_OK : TAMIS_EFULL;
@@ -159,12 +124,10 @@ static void layer_add(struct set *s, struct layer *layer, const struct record_gr
                       uint8_t *set)
 {
     tamis_digest column[BATCH];
-    uint8_t who[BATCH], fresh[BATCH];
-    for (size_t i = 0; i < n; i++)
-        who[i] = (uint8_t)i;
+    uint8_t fresh[BATCH];
     memset(set, 0, n);
     for (uint32_t j = 0; j < layer->parts; j++) {
-        group_column(s, g, layer, j, who, n, column);
+        records_column(s, g->records, layer, j, g->who, n, column);
         part_add(&layer->part[j], column, n, fresh);
         for (size_t i = 0; i < n; i++)
             set[i] |= fresh[i];
@@ -181,15 +144,16 @@ static tamis_error add_group(struct set *s, struct record_group *g, uint8_t *set
 {
     *done = 0;
     size_t n = group_place(s, g);
+    uint32_t to = g->to[g->who[0]];
     if (n == 0) {
         bool over;
         tamis_error e = make_room(s, &over);
         if (e != TAMIS_OK || !over)
             return e;
-        g->to[0] = layers_count(set_layers(s)) - 1;
+        to = layers_count(set_layers(s)) - 1;
         n = 1;
     }
-    struct layer *layer = set_layers(s)->l[g->to[0]];
+    struct layer *layer = set_layers(s)->l[to];
     tamis_error e = layer_reserve(s, layer, &n);
     if (e != TAMIS_OK)
         return e;
@@ -255,34 +219,12 @@ static struct layer *layer_for(const struct set *s, const tamis_digest *record, 
         if (layer_has(spots, layer_spots(s, layers->l[i], record, spots)))
             return layers->l[i];
     *member = false;
-    for (uint32_t i = 0; i < n && index_room(s); i++) {
+    for (uint32_t i = 0; i < n && growth_room(s); i++) {
         layer_spots(s, layers->l[i], record, spots);
         if (layer_takes(s, layers->l[i], spots))
             return layers->l[i];
     }
     return NULL;
-}
-
-/* Do all vectors of a part together have more ones than they should? */
-static bool part_over(const struct layers *layers, uint32_t part)
-{
-    uint64_t ones = 0, most = 0, m = 0;
-    for (uint32_t i = 0; i < layers_count(layers); i++) {
-        const struct vector *v = layers->l[i]->part[part].vector;
-        if (!v)
-            return false;
-        ones += v->ones;
-        most += v->ones_max;
-        m += vector_positions_total(v);
-    }
-    return ones > most && ones > most + 2 * growth_root(m);
-}
-
-/* It contains the values it was made for, whatever its bits say. */
-static bool part_loaded(const struct part *part)
-{
-    const struct vector *v = part->vector;
-    return v && min_u64(v->load, v->count) >= v->capacity;
 }
 
 static uint64_t layer_ones(const struct layer *layer)
@@ -300,17 +242,19 @@ static struct layer *layer_spare(const struct set *s, const tamis_digest *record
 {
     const struct layers *layers = set_layers(s);
     struct layer *best = NULL;
-    if (set_opt(s)->growth != TAMIS_DYNAMIC || index_room(s) == 0)
+    if (set_opt(s)->growth != TAMIS_DYNAMIC || growth_room(s) == 0)
         return NULL;
     for (uint32_t j = 0; j < layers->l[0]->parts; j++)
-        if (part_over(layers, j))
+        if (growth_over(layers, j))
             return NULL;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         struct layer *layer = layers->l[i];
         bool takes = layer_room(s, layer) != 0;
         layer_spots(s, layer, record, spots);
-        for (uint32_t j = 0; j < layer->parts && takes; j++)
-            takes = !part_loaded(&layer->part[j]) || spot_has(&spots[j]);
+        for (uint32_t j = 0; j < layer->parts && takes; j++) { /* whatever its bits say */
+            const struct vector *v = spots[j].vector;
+            takes = !v || vector_load(v) < v->capacity || spot_has(&spots[j]);
+        }
         if (takes && (!best || layer_ones(layer) < layer_ones(best)))
             best = layer;
     }

@@ -6,7 +6,6 @@
  */
 #include "base/err.h"
 #include "set.h"
-#include "tamis/records.h"
 
 /* values of all attributes that remain after a layer's attributes were tested */
 #define VALUES_MAX 4096
@@ -60,14 +59,13 @@ struct record_batch {
     size_t n;
 };
 
-/* The digests of a part for n records, at least one. */
-static void batch_column(const struct record_batch *b, const struct layer *layer, uint32_t part,
-                         const uint8_t *who, size_t n, tamis_digest *column)
+void records_column(const struct set *s, const tamis_digest *records, const struct layer *layer,
+                    uint32_t part, const uint8_t *who, size_t n, tamis_digest *column)
 {
-    uint32_t p = b->s->stack->form->attributes;
+    uint32_t p = s->stack->form->attributes;
     size_t i = 0;
     do
-        column[i] = part_digest(b->s, layer, part, b->records + (size_t)who[i] * p);
+        column[i] = part_digest(s, layer, part, records + (size_t)who[i] * p);
     while (++i < n);
 }
 
@@ -79,19 +77,18 @@ static void batch_prefetch(const struct record_batch *b, const struct layers *la
     uint32_t first = b->q->part[0];
     if (first >= b->s->stack->form->attributes && b->s->stack->form->value != TAMIS_VERIFY_MIXED)
         return;
-    batch_column(b, layers->l[0], first, b->who, b->n, column);
+    records_column(b->s, b->records, layers->l[0], first, b->who, b->n, column);
     for (uint32_t j = n; j-- > 0;)
         part_prefetch(&layers->l[j]->part[first], column, b->n);
 }
 
-/* Tests one part for the records in who[0..n-1] and keeps those it has; returns their number. */
-static size_t batch_part(const struct record_batch *b, const struct layer *layer, uint32_t part,
-                         bool fetch, uint8_t *who, size_t n)
+size_t records_keep(const struct set *s, const tamis_digest *records, const struct layer *layer,
+                    uint32_t part, bool fetch, uint8_t *who, size_t n)
 {
     tamis_digest column[BATCH];
     uint8_t has[BATCH];
     size_t kept = 0;
-    batch_column(b, layer, part, who, n, column);
+    records_column(s, records, layer, part, who, n, column);
     if (fetch)
         part_prefetch(&layer->part[part], column, n);
     part_has(&layer->part[part], column, n, has);
@@ -111,14 +108,14 @@ static void batch_layer(struct record_batch *b, const struct layer *layer, uint8
     uint8_t left[BATCH];
     size_t n = b->n, kept = 0;
     memcpy(left, b->who, n);
-    n = batch_part(b, layer, b->q->part[0], false, left, n);
+    n = records_keep(b->s, b->records, layer, b->q->part[0], false, left, n);
     bool few = n <= FEW;
     for (uint32_t j = 1; j < b->q->n && n && few; j++) {
-        batch_column(b, layer, b->q->part[j], left, n, column);
+        records_column(b->s, b->records, layer, b->q->part[j], left, n, column);
         part_prefetch(&layer->part[b->q->part[j]], column, n);
     }
     for (uint32_t j = 1; j < b->q->n && n; j++)
-        n = batch_part(b, layer, b->q->part[j], !few, left, n);
+        n = records_keep(b->s, b->records, layer, b->q->part[j], !few, left, n);
     for (size_t i = 0; i < n; i++)
         found[left[i]] = 1;
     for (size_t i = 0; i < b->n && n; i++) {
@@ -148,18 +145,12 @@ void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *rec
     }
 }
 
-static uint64_t mask_of(const struct record_form *form, uint64_t mask)
-{
-    uint64_t all = form_mask_all(form);
-    return (mask & all) ? mask & all : all;
-}
-
 void tamis_records_has_many(const tamis_records *x, uint64_t mask, const tamis_digest *records,
                             size_t n, uint8_t *found)
 {
     const struct set *s = &x->set;
     uint64_t inside = s->guarded ? readers_enter() : 0;
-    index_bits_have(s, mask_of(s->stack->form, mask), records, n, found);
+    index_bits_have(s, form_mask_of(s->stack->form, mask), records, n, found);
     if (s->guarded)
         readers_leave(inside);
 }
@@ -167,7 +158,7 @@ void tamis_records_has_many(const tamis_records *x, uint64_t mask, const tamis_d
 bool tamis_records_verifies(const tamis_records *x, uint64_t mask)
 {
     const struct record_form *form = x->set.stack->form;
-    mask = mask_of(form, mask);
+    mask = form_mask_of(form, mask);
     if ((mask & (mask - 1)) == 0)
         return true;
     for (uint32_t i = 0; i < form->verifiers; i++)
@@ -180,7 +171,7 @@ tamis_answer tamis_records_has(const tamis_records *x, const tamis_key *record, 
 {
     tamis_digest digests[TAMIS_ATTRIBUTES_MAX] = {{0, 0}};
     uint8_t found;
-    mask = mask_of(x->set.stack->form, mask);
+    mask = form_mask_of(x->set.stack->form, mask);
     for (uint64_t left = mask; left; left &= left - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(left);
         digests[i] = tamis_records_digest(x, i, record[i]);

@@ -14,7 +14,6 @@
 #include "set.h"
 
 #include "hash/types.h"
-#include "tamis/records.h"
 
 #define VALUE_MIX UINT64_C(0xA0761D6478BD642F)
 #define VALUE_A   UINT64_C(0xE7037ED1A0B428DB)

@@ -2,7 +2,6 @@
 #include "set.h"
 
 #include "base/err.h"
-#include "tamis/records.h"
 
 uint64_t set_now(struct set *s)
 {
@@ -244,8 +243,11 @@ static tamis_error clone_parts(struct set *to, const struct set *from, bool half
     }
     if (atomic_load(&from->stack->more->matrix))
         e = set_clone_columns(to, from, half);
-    if (set_lines(from))
-        e = smooth_clone(to, from);
+    if (set_lines(from)) {
+        e = lines_clone(&to->lines, &from->lines, to->lines.allocator);
+        if (e == TAMIS_OK)
+            set_quick(to); /* there may be no vector */
+    }
     for (uint32_t i = 0; e == TAMIS_OK && i < from->stack->more->removals.room; i++) {
         const struct pending *p = removals_entry(&from->stack->more->removals, i);
         uint64_t copies = p ? atomic_load(&p->copies) : 0;
@@ -444,9 +446,7 @@ tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *
         e = fail(reason, TAMIS_EARG, "an index has at most %d layers", STACK_MAX);
     if (e == TAMIS_OK)
         e = set_new(&s, &o->set, &opt, &form, reason);
-    if (e == TAMIS_OK)
-        *out = as_records(s);
-    return e;
+    return give_records(e, &s, out);
 }
 
 void tamis_filter_free(tamis_filter *f)

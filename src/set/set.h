@@ -372,7 +372,6 @@ ALWAYS_INLINE uint64_t set_stored(const struct set *s)
 /* Creates the lines, when they are first needed. */
 tamis_error smooth_start(struct set *s);
 void smooth_free(struct set *s);
-tamis_error smooth_clone(struct set *to, const struct set *from);
 /* Updates what the lines may use of the memory limit, after the limit or the vectors changed. */
 void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
@@ -432,6 +431,13 @@ ALWAYS_INLINE uint64_t form_mask_all(const struct record_form *form)
     return UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - form->attributes);
 }
 
+/* The attributes of the mask that exist; all, if there are none. */
+ALWAYS_INLINE uint64_t form_mask_of(const struct record_form *form, uint64_t mask)
+{
+    mask &= form_mask_all(form);
+    return mask ? mask : form_mask_all(form);
+}
+
 /* ---- growth.c ---- */
 /* The next layer: its capacity and share, and the shapes that layer_parts.c derives from them. */
 struct layer_plan {
@@ -448,6 +454,10 @@ tamis_error growth_next(struct set *s, struct layer **out);
 tamis_error growth_grow(struct set *s, struct layer **out);
 /* Has the set reached its bound, so that no layer is created and the existing ones can only be overfilled? */
 bool growth_bound(const struct set *s);
+/* Keys or records that may still be added before the set reaches its bound. */
+uint64_t growth_room(const struct set *s);
+/* Do all vectors of a part together have more ones than they should? */
+bool growth_over(const struct layers *layers, uint32_t part);
 /* Filters: a layer with room for a new key, created if necessary. */
 tamis_error growth_active(struct set *s, struct layer **out);
 /* The maximal number of layers of a dynamic set, or of a window with a given number of layers. */
@@ -463,8 +473,7 @@ tamis_error plan_parts(const struct set *s, struct layer_plan *plan);
 tamis_error plan_make(struct set *s, const struct layer_plan *plan, struct layer **out);
 /* The square root of m, rounded up: two standard deviations of the ones among m bits. */
 uint64_t growth_root(uint64_t m);
-/* Sets capacity and rate of a vector, and the ones at which it counts as full: for a vector alone, and in a set. */
-void vector_set_limits(struct vector *v, uint64_t capacity, double fpp);
+/* Sets capacity and rate of a vector in a set, and the ones at which it counts as full. */
 void set_limits(const struct settings *set, struct vector *v, uint64_t capacity, double fpp);
 
 /* ---- records_verify.c: verification values ---- */
@@ -491,6 +500,12 @@ void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *rec
                      uint8_t *found);
 /* found[i] = the part has column[i]; at most BATCH. */
 void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found);
+/* The digests of a part for the records in who[0..n-1], at least one. */
+void records_column(const struct set *s, const tamis_digest *records, const struct layer *layer,
+                    uint32_t part, const uint8_t *who, size_t n, tamis_digest *column);
+/* Tests one part for these records and keeps those it has; returns their number. `fetch`: prefetches it first. */
+size_t records_keep(const struct set *s, const tamis_digest *records, const struct layer *layer,
+                    uint32_t part, bool fetch, uint8_t *who, size_t n);
 
 /* ---- set_remove.c ---- */
 /* Does a pending removal hide the key? May run beside a writer that adds. */

@@ -1,6 +1,5 @@
 /* Facts about sets. */
 #include "set.h"
-#include "tamis/plan.h"
 
 uint64_t set_bytes(const struct set *s)
 {
@@ -161,7 +160,7 @@ bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b)
 
 /* Probability that the verification value of a record that the layer does not have equals a
    stored one. Sizes of attributes may differ: the smallest gives a safe estimate. */
-static double collisions(const struct set *s, const struct layer *layer, uint64_t mask)
+static double collisions(const struct record_form *form, const struct layer *layer, uint64_t mask)
 {
     unsigned q = K_MAX;
     uint64_t m = UINT64_MAX;
@@ -172,30 +171,22 @@ static double collisions(const struct set *s, const struct layer *layer, uint64_
     }
     tamis_plan_verify rates = tamis_plan_verify_rates((unsigned)__builtin_popcountll(mask), q,
                                                       (double)m, (double)layer->load);
-    switch (s->stack->form->value) {
-    case TAMIS_VERIFY_BASIC:
-        return rates.basic_mean;
-    case TAMIS_VERIFY_ATTENUATED:
-        return rates.attenuated_mean;
-    default:
-        return rates.mixed;
-    }
+    return form->value == TAMIS_VERIFY_BASIC        ? rates.basic_mean
+           : form->value == TAMIS_VERIFY_ATTENUATED ? rates.attenuated_mean
+                                                    : rates.mixed;
 }
 
-static double verifier_rate(const struct set *s, const struct layer *layer, uint32_t i)
-{
-    const struct vector *v = layer->part[s->stack->form->attributes + i].vector;
-    double meet = collisions(s, layer, s->stack->form->masks[i]);
-    return v ? meet + (1 - meet) * vector_rate_now(v) : meet;
-}
-
-static double layer_rate_now(const struct set *s, const struct layer *layer, uint64_t mask,
-                             bool fresh)
+static double layer_rate_now(const struct record_form *form, const struct layer *layer,
+                             uint64_t mask, bool fresh)
 {
     double rate = 1;
-    for (uint32_t i = 0; i < s->stack->form->verifiers; i++)
-        if (s->stack->form->masks[i] == mask || (fresh && (s->stack->form->masks[i] & ~mask) == 0))
-            rate *= verifier_rate(s, layer, i);
+    for (uint32_t i = 0; i < form->verifiers; i++) {
+        const struct vector *v = layer->part[form->attributes + i].vector;
+        if (form->masks[i] != mask && !(fresh && (form->masks[i] & ~mask) == 0))
+            continue;
+        double meet = collisions(form, layer, form->masks[i]);
+        rate *= v ? meet + (1 - meet) * vector_rate_now(v) : meet;
+    }
     for (uint64_t left = mask; left && fresh; left &= left - 1)
         rate *= vector_rate_now(layer->part[__builtin_ctzll(left)].vector);
     return layer->count ? rate : 0;
@@ -203,13 +194,11 @@ static double layer_rate_now(const struct set *s, const struct layer *layer, uin
 
 double tamis_records_rate(const tamis_records *x, uint64_t mask, bool fresh)
 {
-    const struct set *s = &x->set;
-    const struct layers *layers = set_layers(s);
+    const struct record_form *form = x->set.stack->form;
+    const struct layers *layers = set_layers(&x->set);
     double pass = 1;
-    mask &= form_mask_all(s->stack->form);
-    mask = mask ? mask : form_mask_all(s->stack->form);
     for (uint32_t i = 0; i < layers_count(layers); i++)
-        pass *= 1 - layer_rate_now(s, layers->l[i], mask, fresh);
+        pass *= 1 - layer_rate_now(form, layers->l[i], form_mask_of(form, mask), fresh);
     return 1 - pass;
 }
 

@@ -1,7 +1,6 @@
 /* Unions and comparisons of sets. */
 #include "base/err.h"
 #include "set.h"
-#include "tamis/plan.h"
 
 /* ---- pairs of layers ------------------------------------------------------------------------- */
 
@@ -58,9 +57,8 @@ static bool may_have_pair(const struct layers *layers)
     return may;
 }
 
-#define UNITED \
-    4096 /* a union costs as much as so many comparisons: the list and the matrix are
-                       compacted */
+/* A union costs as much as so many comparisons: the list and the matrix are compacted. */
+#define UNITED 4096
 
 tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged)
 {
@@ -157,17 +155,15 @@ void set_restate(struct set *s, double more)
    budget, or the rate is restated. */
 static tamis_error append_copy(struct set *s, const struct layer *from, unsigned flags)
 {
-    bool stack_budget =
-        set_opt(s)->growth == TAMIS_SCALABLE || set_opt(s)->growth == TAMIS_FLEXIBLE;
-    uint32_t slot =
-        set_opt(s)->growth == TAMIS_SMOOTH ? SLOT_NONE : from->slot; /* smooth_settle() */
-    if (stack_budget && !set_opt(s)->published) {
+    const struct settings *opt = set_opt(s);
+    bool budget = opt->growth == TAMIS_SCALABLE || opt->growth == TAMIS_FLEXIBLE;
+    uint32_t slot = opt->growth == TAMIS_SMOOTH ? SLOT_NONE : from->slot; /* smooth_settle() */
+    if (budget && !opt->published) {
         slot = from->slot == SLOT_NONE ? SLOT_NONE : growth_slot(s, 0, from->fpp);
-        if (slot == SLOT_NONE) {
-            if (!(flags & TAMIS_MERGE_RESTATE))
-                return TAMIS_ERATE;
+        if (slot == SLOT_NONE && !(flags & TAMIS_MERGE_RESTATE))
+            return TAMIS_ERATE;
+        if (slot == SLOT_NONE)
             set_restate(s, from->fpp);
-        }
     }
     struct layer *copy = layer_clone(from, s, false);
     if (!copy)
@@ -288,30 +284,30 @@ static double layer_rate_full(const struct set *s, const struct layer *layer, bo
 static tamis_error check_rate(struct set *s, unsigned flags)
 {
     const struct layers *layers = set_layers(s);
+    struct settings *opt = set_opt(s);
     struct layer *first = layers->l[0];
     uint32_t n = layers_count(layers);
     uint64_t load = 0;
     double pass = 1;
-    bool over = set_opt(s)->vectors_max && n > growth_layers_max(set_opt(s));
+    bool over = opt->vectors_max && n > growth_layers_max(opt);
     for (uint32_t i = 0; i < n; i++) {
         load += layer_load(s, layers->l[i]);
         pass *= 1 - layer_rate_full(s, layers->l[i], &over);
     }
-    over |= set_opt(s)->items_max && load > set_opt(s)->items_max;
-    if (!over || set_opt(s)->published)
+    over |= opt->items_max && load > opt->items_max;
+    if (!over || opt->published)
         return TAMIS_OK;
     if (!(flags & TAMIS_MERGE_RESTATE))
         return TAMIS_ERATE;
-    set_opt(s)->fpp = 1 - pass;
-    if (set_opt(s)->items_max)
-        set_opt(s)->items_max = max_u64(set_opt(s)->items_max, load);
-    if (set_opt(s)->growth == TAMIS_DYNAMIC)
-        set_opt(s)->vectors_max = (uint32_t)max_u64(set_opt(s)->vectors_max, n);
-    else if (set_opt(s)->vectors_max)
-        set_opt(s)->vectors_max =
-            (uint32_t)min_u64(WINDOW_VECTORS_MAX, max_u64(set_opt(s)->vectors_max, n));
-    if (set_opt(s)->growth == TAMIS_FIXED) {
-        set_opt(s)->capacity = first->capacity = max_u64(load, first->capacity);
+    opt->fpp = 1 - pass;
+    if (opt->items_max)
+        opt->items_max = max_u64(opt->items_max, load);
+    if (opt->growth == TAMIS_DYNAMIC)
+        opt->vectors_max = (uint32_t)max_u64(opt->vectors_max, n);
+    else if (opt->vectors_max)
+        opt->vectors_max = (uint32_t)min_u64(WINDOW_VECTORS_MAX, max_u64(opt->vectors_max, n));
+    if (opt->growth == TAMIS_FIXED) {
+        opt->capacity = first->capacity = max_u64(load, first->capacity);
         if (!s->stack->form)
             layers->v[0]->capacity = first->capacity;
     }

@@ -2,18 +2,12 @@
 #include "set.h"
 
 #include "base/err.h"
-#include "plan/plan.h"
 
 const char *const growth_names[7] = {"",         "fixed",  "dynamic", "scalable",
                                      "flexible", "window", "smooth"};
 const char *const layout_names[3] = {"", "spread", "blocked"};
 const char *const hash_names[4] = {"", "xxh3", "sip", "h3"};
 const char *const verifier_names[4] = {"", "none", "table", "filter"};
-
-static bool is_rate(double p)
-{
-    return p > 0 && p < 1; /* false for NaN */
-}
 
 tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct shape *out)
 {
@@ -118,7 +112,7 @@ static tamis_error published_settings(struct settings *set, const tamis_options 
 static tamis_error check_options(const tamis_options *o, const struct settings *set,
                                  tamis_reason *reason)
 {
-    if (!is_rate(set->fpp))
+    if (!(set->fpp > 0 && set->fpp < 1)) /* also NaN */
         return fail(reason, TAMIS_EARG, "the rate must lie between 0 and 1");
     if (set->capacity > BITS_MAX)
         return fail(reason, TAMIS_EARG, "the capacity must be at most 2^40");

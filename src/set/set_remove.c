@@ -1,7 +1,6 @@
 /* Removes keys and records: from the layer that has them, or remembered until one layer is left
    (pending.h). Then drops what has become empty. */
 #include "set.h"
-#include "tamis/records.h"
 
 uint32_t candidate_spots(const struct set *s, uint32_t id, const tamis_digest *key,
                          struct spot *out)

@@ -11,8 +11,6 @@
  */
 #include "set.h"
 
-#include "tamis/plan.h"
-
 void smooth_limit(struct set *s)
 {
     struct lines *l = set_lines(s);
@@ -41,14 +39,6 @@ void smooth_free(struct set *s)
 {
     lines_free(&s->lines);
     s->lines = (struct lines){.allocator = s->lines.allocator};
-}
-
-tamis_error smooth_clone(struct set *to, const struct set *from)
-{
-    tamis_error e = lines_clone(&to->lines, &from->lines, to->lines.allocator);
-    if (e == TAMIS_OK)
-        set_quick(to); /* there may be no vector */
-    return e;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -100,15 +90,6 @@ bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
 
 /* ---- adding and removing --------------------------------------------------------------------- */
 
-static void fetch_keys(const struct set *s, const tamis_digest *digests, size_t n)
-{
-    const struct layers *layers = set_layers(s);
-    for (uint32_t i = 0; i < layers_count(layers); i++)
-        layers->v[i]->bits.kernel->prefetch(&layers->v[i]->bits, digests, n);
-    if (set_lines(s))
-        lines_prefetch(set_lines(s), digests, n);
-}
-
 /* Will a key that is found always be found? Vectors never lose keys. */
 static bool kept(const struct set *s, tamis_digest digest)
 {
@@ -146,12 +127,15 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
         *done = 0;
         return TAMIS_ENOMEM;
     }
-    if (l && layers_count(set_layers(s)) == 0) {
+    const struct layers *layers = set_layers(s);
+    if (l && layers_count(layers) == 0) {
         bool once = !set_opt(s)->deletable && !set_opt(s)->add_always;
         return lines_add_many(l, digests, n, once, fresh, done);
     }
-    if (n > 1)
-        fetch_keys(s, digests, n);
+    for (uint32_t i = 0; n > 1 && i < layers_count(layers); i++)
+        layers->v[i]->bits.kernel->prefetch(&layers->v[i]->bits, digests, n);
+    if (n > 1 && l)
+        lines_prefetch(l, digests, n);
     for (*done = 0; *done < n && e == TAMIS_OK;) {
         e = add_one(s, digests[*done], &fresh[*done]);
         *done += e == TAMIS_OK;
