@@ -70,13 +70,7 @@ struct numbers {
     size_t n;
 };
 
-static int compare(const void *x, const void *y)
-{
-    uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return a < b ? -1 : a > b;
-}
-
-/* The messages of an owner, rising. */
+/* The messages of an owner, rising: as their names are, which all have as many digits. */
 static bool list_numbers(struct folder *f, const char *owner, struct numbers *out)
 {
     char path[PATH_MAX];
@@ -94,10 +88,7 @@ static bool list_numbers(struct folder *f, const char *owner, struct numbers *ou
         free(names[i]);
     }
     free(names);
-    if (!out->number)
-        return carrier_fail(&f->objects.carrier, "out of memory");
-    qsort(out->number, out->n, sizeof *out->number, compare);
-    return true;
+    return out->number || carrier_fail(&f->objects.carrier, "out of memory");
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -186,22 +177,15 @@ static enum object_result get_file(struct objects *o, const char *name, size_t m
     return OBJECT_READ;
 }
 
-/* The same, for a file of an owner. */
-static enum object_result read_file(struct folder *f, const char *owner, const char *name,
-                                    size_t most, struct object *out)
-{
-    char path[1024];
-    object_path(owner, name, path);
-    return get_file(&f->objects, path, most, NULL, out);
-}
-
 /* ---- origins --------------------------------------------------------------------------------- */
 
 /* The head of a snapshot: its epoch, and the number of the last message before it. */
 static int read_front(struct folder *f, const char *owner, uint64_t front[2])
 {
     struct object file;
-    int there = read_file(f, owner, "snapshot", 16, &file);
+    char path[1024];
+    object_path(owner, "snapshot", path);
+    int there = get_file(&f->objects, path, 16, NULL, &file);
     front[0] = front[1] = 0;
     if (there <= 0)
         return there;

@@ -43,9 +43,8 @@ struct tamis_following {
     bool running;
 };
 
-static void note(const tamis_following *f, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void note(const tamis_following *f, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void note(const tamis_following *f, const char *format,
+                                                       ...)
 {
     char text[640];
     va_list args;
@@ -107,18 +106,13 @@ static tamis_freshness freshness(const tamis_following *f, uint32_t number)
     return copy ? tamis_follower_freshness(copy) : TAMIS_CURRENT; /* it was put as a set */
 }
 
-static bool is_beat(const void *data, size_t len)
-{
-    tamis_message m;
-    return tamis_message_read(&m, data, len, NULL) == TAMIS_OK && m.type == TAMIS_HEARTBEAT;
-}
-
 static void take(void *context, const char *name, const void *data, size_t len, uint64_t age)
 {
     tamis_following *f = context;
     uint32_t number;
     struct followed *owner = owner_of(f, name, &number);
     tamis_reason reason = {0};
+    tamis_message m;
     tamis_taken taken;
     f->messages++;
     f->bytes += len;
@@ -129,7 +123,8 @@ static void take(void *context, const char *name, const void *data, size_t len, 
     f->refused += e != TAMIS_OK;
     if (e != TAMIS_OK)
         want(f, number);
-    if (e == TAMIS_EBASE && age != AGE_UNKNOWN && is_beat(data, len))
+    if (e == TAMIS_EBASE && age != AGE_UNKNOWN &&
+        tamis_message_read(&m, data, len, NULL) == TAMIS_OK && m.type == TAMIS_HEARTBEAT)
         owner->next_fetch = 0; /* the origin is alive and may have a new snapshot */
     if (e != TAMIS_OK && (f->options.verbose || (e != TAMIS_EBASE && !owner->told))) {
         note(f, "refused: %s: %s", reason.text, name);

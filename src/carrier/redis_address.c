@@ -118,14 +118,11 @@ static bool find_password(struct redis_address *a, char error[256])
     if (!given && !path)
         return true;
     FILE *file = given ? NULL : fopen(path, "r");
-    if (!given && (!file || !fgets(line, sizeof line, file))) {
-        snprintf(error, 256, "%.200s: no password in it", path);
-        if (file)
-            fclose(file);
-        return false;
-    }
+    bool found = given || (file && fgets(line, sizeof line, file));
     if (file)
         fclose(file);
+    if (!found)
+        return snprintf(error, 256, "%.200s: no password in it", path), false;
     given = given ? given : line;
     a->password = strndup(given, strcspn(given, "\r\n"));
     explicit_bzero(line, sizeof line);

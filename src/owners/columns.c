@@ -63,7 +63,6 @@ static bool group_widen(struct columns *c, struct columns_group *g)
     if (width == old->width)
         return true;
     struct columns_matrix *m = columns_matrix_new(&c->allocator, g->rows, width);
-    const uint64_t *from = old->memory.data;
     if (!m)
         return false;
     for (uint64_t i = 0; i < old->width; i++)
@@ -71,13 +70,8 @@ static bool group_widen(struct columns *c, struct columns_group *g)
     m->n_free -= (uint32_t)old->width; /* the last free entries are the first columns */
     memcpy(m->free + m->n_free, old->free, old->n_free * sizeof *old->free);
     m->n_free += old->n_free;
-    for (uint64_t row = 0; row < g->rows; row++) {
-        uint64_t *to = (uint64_t *)m->memory.data + (row * width >> 6);
-        if (old->width < 64)
-            *to |= narrow_row(from, row, old->width) << (row * width & 63);
-        else
-            memcpy(to, from + row * (old->width / 64), (size_t)old->width / 8);
-    }
+    rows_or(&(struct rows){m->memory.data, width, 0},
+            &(struct rows){old->memory.data, old->width, 0}, g->rows, old->width);
     atomic_store(&g->matrix, m);
     retire(&c->retired, &old->retired, columns_matrix_dispose);
     return true;

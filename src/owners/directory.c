@@ -5,8 +5,6 @@
 
 #include "base/err.h"
 #include "set/set.h"
-#include "tamis/replica.h"
-#include "tamis/plan.h"
 
 /* ---- owners ---------------------------------------------------------------------------------- */
 
@@ -378,8 +376,7 @@ static tamis_error owner_follow(tamis_directory *d, const char *name, struct own
         return e;
     if ((e = tamis_follower_new(&follower, &d->follower)) != TAMIS_OK)
         return fail_so(reason, e);
-    follower_watch(follower, copy_swapped, d);
-    follower_share_contact(follower, &d->contact);
+    follower_join(follower, copy_swapped, d, &d->contact);
     owner->behind = true;
     owner->keys = false;
     atomic_store(&owner->follower, follower);

@@ -17,7 +17,6 @@
 #include "columns.h"
 #include "plan/plan.h"
 #include "replica/replica.h"
-#include "tamis/replica.h"
 
 #define OWNER_PIECE   64
 #define OWNER_PIECES  (TAMIS_OWNERS_MAX / OWNER_PIECE)

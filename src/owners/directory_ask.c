@@ -4,8 +4,6 @@
  */
 #include "directory.h"
 
-#include "os/readers.h"
-
 /* ---- doubt ----------------------------------------------------------------------------------- */
 
 /* Marks leases that have expired, and computes when the next one expires. */

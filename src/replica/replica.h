@@ -2,9 +2,7 @@
 #ifndef TAMIS_REPLICA_H
 #define TAMIS_REPLICA_H
 
-#include "base/base.h"
 #include "message.h"
-#include "tamis/replica.h"
 
 /* tamis_follower_take for a message that was opened; `taken` is required. `age` is that of its arrival: taking it may
    last longer than a lease. */
@@ -16,11 +14,12 @@ const tamis_filter *follower_copy(const tamis_follower *f);
    contact it may be trusted. */
 uint64_t follower_lease(const tamis_follower *f);
 uint64_t follower_beat(const tamis_follower *f);
-/* The time of the last contact is read from there, shared by all followers of a directory. */
-void follower_share_contact(tamis_follower *f, const _Atomic uint64_t *contact);
 /* Called before a new version replaces the previous one (NULL: the first). */
 typedef void (*follower_swap)(void *context, const tamis_filter *before, const tamis_filter *after);
-void follower_watch(tamis_follower *f, follower_swap swap, void *context);
+/* For a directory: `swap` is called from now on, and the time of the last contact is the one that all its
+   followers share. */
+void follower_join(tamis_follower *f, follower_swap swap, void *context,
+                   const _Atomic uint64_t *contact);
 /* Frees it when the readers of a directory have left it. */
 void follower_retire(tamis_follower *f, struct retired **list);
 

@@ -6,7 +6,6 @@
 #include "follower.h"
 
 #include "base/err.h"
-#include "os/readers.h"
 
 #define LEASE_DEFAULT 3
 #define LEASE_MOST    (UINT64_C(3600) * 1000000000)
@@ -123,10 +122,12 @@ void follower_retire(tamis_follower *f, struct retired **list)
     retire(list, &f->gone, follower_dispose);
 }
 
-void follower_watch(tamis_follower *f, follower_swap swap, void *context)
+void follower_join(tamis_follower *f, follower_swap swap, void *context,
+                   const _Atomic uint64_t *contact)
 {
     f->swap = swap;
     f->swap_context = context;
+    f->contact_at = contact;
 }
 
 const tamis_filter *follower_copy(const tamis_follower *f)
@@ -154,13 +155,6 @@ uint64_t follower_lease_span(const tamis_follower *f)
                : min_u64(lease, f->lease_most);
 }
 
-/* When the lease ends, or a heartbeat after the last contact, whichever comes first. */
-static uint64_t follower_expires(const tamis_follower *f)
-{
-    uint64_t expires = follower_lease(f), contact = atomic_load(f->contact_at);
-    return contact ? min_u64(expires, contact + follower_beat(f)) : expires;
-}
-
 tamis_freshness tamis_follower_freshness(const tamis_follower *f)
 {
     int condition = atomic_load(&f->condition);
@@ -169,12 +163,10 @@ tamis_freshness tamis_follower_freshness(const tamis_follower *f)
         return TAMIS_CONTESTED;
     if (condition != TAMIS_CURRENT)
         return (tamis_freshness)condition;
-    return now < follower_expires(f) ? TAMIS_CURRENT : TAMIS_STALE;
-}
-
-void follower_share_contact(tamis_follower *f, const _Atomic uint64_t *contact)
-{
-    f->contact_at = contact;
+    /* When the lease ends, or a heartbeat after the last contact, whichever comes first. */
+    uint64_t contact = atomic_load(f->contact_at);
+    uint64_t lost = contact ? contact + follower_beat(f) : UINT64_MAX;
+    return now < min_u64(follower_lease(f), lost) ? TAMIS_CURRENT : TAMIS_STALE;
 }
 
 void tamis_follower_contact(tamis_follower *f, uint64_t age)

@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "delta/patch.h"
-#include "tamis/replica.h"
 #include "plan/plan.h"
 
 #define MESSAGE_DEFAULT ((uint64_t)1 << 20)

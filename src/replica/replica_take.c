@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 #include "delta/patch.h"
-#include "os/readers.h"
 
 struct old_copy {
     struct retired retired;
@@ -232,13 +231,6 @@ static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uin
     return error;
 }
 
-/* Is the run of the origin that was heard of last still going on, whether or not the copy belongs to it? */
-static bool origin_lives(const tamis_follower *f)
-{
-    return f->clock(f->clock_context) < atomic_load(&f->expires) &&
-           atomic_load(&f->condition) != TAMIS_GONE;
-}
-
 static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t age,
                         tamis_taken *taken, tamis_reason *reason)
 {
@@ -252,7 +244,9 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
                     e->sealed ? "%s: not sealed with the key that was given"
                               : "%s: not sealed: published with its key, or forged",
                     m->owner);
-    if (m->epoch < f->t.newest_epoch && origin_lives(f)) {
+    /* The run that was heard of last is still going on, whether or not the copy belongs to it. */
+    if (m->epoch < f->t.newest_epoch && f->clock(f->clock_context) < atomic_load(&f->expires) &&
+        atomic_load(&f->condition) != TAMIS_GONE) {
         hear_rival(f, m);
         return fail(reason, TAMIS_EBASE, "%s: of epoch %llu, which ended before epoch %llu",
                     m->owner, (unsigned long long)m->epoch, (unsigned long long)f->t.newest_epoch);
