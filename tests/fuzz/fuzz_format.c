@@ -45,7 +45,7 @@ static tamis_error try_index(const uint8_t *data, size_t len, const tamis_open_o
     tamis_error e = tamis_records_decode(&x, data, len, o, reason);
     if (e != TAMIS_OK)
         return e;
-    struct bytes again = bytes_of_index(x, 0);
+    struct bytes again = bytes_of_records(x, 0);
     same(&again, data, len);
     for (unsigned i = 0; i < TAMIS_ATTRIBUTES_MAX; i++)
         record[i] = (tamis_key){data, i};

@@ -175,7 +175,7 @@ unsigned world_compare(const struct world *w, const tamis_records *x, const tami
     return differ;
 }
 
-struct bytes bytes_of_index(const tamis_records *x, unsigned flags)
+struct bytes bytes_of_records(const tamis_records *x, unsigned flags)
 {
     struct bytes bytes = {0};
     if (tamis_records_encode(x, flags, bytes_write, &bytes) != TAMIS_OK)

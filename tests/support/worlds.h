@@ -1,5 +1,5 @@
 /*
- * Indexes in states that can be reached: random options and a small universe of records, with few
+ * Records in states that can be reached: random options and a small universe of records, with few
  * values, tiny sizes and high rates, so that layers cover one another and removals stay pending. For
  * tests beside a model, and of bytes.
  */
@@ -23,7 +23,7 @@ struct world {
 };
 
 void world_draw(struct world *w, uint64_t *rng, bool deletable);
-/* Makes the index and the digests of all records; NULL if it cannot be made. */
+/* Makes the set and the digests of all records; NULL if it cannot be made. */
 tamis_records *world_start(struct world *w);
 uint64_t world_clock(void *context); /* stands still */
 void world_free(struct world *w);
@@ -38,6 +38,6 @@ void world_steps(const struct world *w, tamis_records *x, uint64_t *rng, uint32_
 /* Asks both about all records, by every kind of question; how many answers differ. */
 unsigned world_compare(const struct world *w, const tamis_records *x, const tamis_records *y);
 
-struct bytes bytes_of_index(const tamis_records *x, unsigned flags); /* len 0: it failed */
+struct bytes bytes_of_records(const tamis_records *x, unsigned flags); /* len 0: it failed */
 
 #endif

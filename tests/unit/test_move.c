@@ -158,7 +158,7 @@ TEST(indexes_that_move_are_as_their_twins)
         world_draw(&w, &rng, round % 2);
         tamis_records *twin = world_start(&w), *x = NULL;
         world_steps(&w, twin, &rng, copies, 80);
-        struct bytes bytes = bytes_of_index(twin, 0);
+        struct bytes bytes = bytes_of_records(twin, 0);
         tamis_open_options o = {.clock = world_clock, .allocator = &m.allocator};
         CHECK(tamis_records_decode(&x, bytes.data, bytes.len, &o, NULL) == TAMIS_OK);
         memcpy(others, copies, sizeof copies);
@@ -166,7 +166,7 @@ TEST(indexes_that_move_are_as_their_twins)
             struct set *set = records_set(x);
             move_all(&set, &m, round + 2 * part);
             x = as_records(set);
-            struct bytes a = bytes_of_index(twin, 0), b = bytes_of_index(x, 0);
+            struct bytes a = bytes_of_records(twin, 0), b = bytes_of_records(x, 0);
             CHECK_MSG(bytes_equal(&a, &b), "round %u", round);
             bytes_free(&a);
             bytes_free(&b);

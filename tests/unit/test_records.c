@@ -534,7 +534,7 @@ TEST(rates_by_class_of_question)
             }
 }
 
-TEST(rates_of_small_and_deletable_indexes)
+TEST(rates_of_small_and_deletable_records)
 {
     char where[64];
     for (int layout = 1; layout <= 2; layout++)

@@ -1,4 +1,4 @@
-/* Long churn in deletable indexes: records come and go, their number stays. Neither the size nor the
+/* Long churn in deletable sets: records come and go, their number stays. Neither the size nor the
  * rate of any kind of question may drift, and nothing is left when all are gone.
  */
 #include "harness.h"
@@ -25,7 +25,7 @@ static void digests_of(const tamis_records *x, uint32_t i, tamis_digest *out)
         out[j] = tamis_records_digest(x, j, (tamis_key){&values[j], sizeof values[j]});
 }
 
-static tamis_records *index_of(tamis_records_options o)
+static tamis_records *records_of(tamis_records_options o)
 {
     static const tamis_attribute attributes[ATTRIBUTES] = {
         {.name = "own", .type = TAMIS_BYTES, .distinct = 0},
@@ -151,7 +151,7 @@ static void check_recombined(const struct churn *c)
 
 static void churn_one(tamis_records_options o, uint32_t live, bool oldest)
 {
-    struct churn c = {index_of(o), malloc(live * sizeof *c.live), live, 0, harness_seed()};
+    struct churn c = {records_of(o), malloc(live * sizeof *c.live), live, 0, harness_seed()};
     uint32_t layers = 0, turns = harness_long() ? 200 : 14;
     uint64_t bytes = 0, later = 0;
     bool good = true;

@@ -1,5 +1,5 @@
 /*
- * Indexes beside a model: an exact multiset of records, and where each copy was put. Random adds,
+ * Records beside a model: an exact multiset of them, and where each copy was put. Random adds,
  * legal removals, removals of what is not there, questions of every kind, copies, unions, clearing;
  * tiny sizes and high rates, so that layers cover one another and removals stay pending. No member
  * may be denied, and every counter, bit and table entry must be what the copies explain.
@@ -19,7 +19,7 @@ struct model_layer {
 };
 
 struct model {
-    uint32_t copies[RECORDS]; /* of members; 0 or 1 in plain indexes */
+    uint32_t copies[RECORDS]; /* of members; 0 or 1 in plain sets */
     uint32_t layers;
     struct model_layer layer[LAYERS];
 };
@@ -91,7 +91,7 @@ static bool model_settle(struct model *m, uint32_t record, uint32_t left)
     return true;
 }
 
-/* Settles in the model what the index has settled. */
+/* Settles in the model what the set has settled. */
 static bool model_sync(struct world *w, struct model *m, const tamis_records *x)
 {
     for (uint32_t r = 0; r < w->n; r++)
@@ -349,7 +349,7 @@ static bool step_add(struct world *w, struct model *m, tamis_records *x, uint32_
            (cancels || model_put(m, x, &before, record));
 }
 
-/* Plain indexes deny nothing that they called present; the model holds what was fresh. */
+/* Plain sets deny nothing that they called present; the model holds what was fresh. */
 static bool step_remove(struct world *w, struct model *m, tamis_records *x, uint32_t record)
 {
     tamis_removed outcome;
@@ -390,7 +390,7 @@ static bool step_save(struct world *w, tamis_records **x)
 {
     tamis_records *loaded = NULL, *mapped = NULL;
     tamis_reason reason = {0};
-    struct bytes bytes = bytes_of_index(*x, 0);
+    struct bytes bytes = bytes_of_records(*x, 0);
     bool good =
         CHECK(bytes.len && bytes.len == tamis_records_encoded_size(*x, 0)) &&
         CHECK_MSG(tamis_records_decode(&loaded, bytes.data, bytes.len, NULL, &reason) == TAMIS_OK,
@@ -399,7 +399,7 @@ static bool step_save(struct world *w, tamis_records **x)
         CHECK_MSG(tamis_records_open(&mapped, "model.tamis", NULL, &reason) == TAMIS_OK, "%s",
                   reason.text);
     if (good) {
-        struct bytes again = bytes_of_index(loaded, 0), last = bytes_of_index(mapped, 0);
+        struct bytes again = bytes_of_records(loaded, 0), last = bytes_of_records(mapped, 0);
         good = CHECK(bytes_equal(&bytes, &again)) && CHECK(bytes_equal(&bytes, &last)) &&
                CHECK(tamis_records_equal(*x, loaded)) && CHECK(world_compare(w, *x, mapped) == 0);
         bytes_free(&again), bytes_free(&last);
@@ -477,7 +477,7 @@ static bool run_world(uint64_t seed, bool deletable)
     return CHECK_MSG(good, "world %llx", (unsigned long long)seed);
 }
 
-TEST(deletable_indexes_do_as_the_model)
+TEST(deletable_records_do_as_the_model)
 {
     uint64_t rng = harness_seed();
     int runs = HARNESS_TIMES(500, 20000);
@@ -499,7 +499,7 @@ TEST(deletable_indexes_do_as_the_model)
               (unsigned long long)seen.denied, (unsigned long long)seen.escaped);
 }
 
-TEST(plain_indexes_do_as_the_model)
+TEST(plain_records_do_as_the_model)
 {
     uint64_t rng = harness_seed() + 1;
     int runs = HARNESS_TIMES(300, 20000);
@@ -570,7 +570,7 @@ TEST(batches_end_as_one_by_one)
             return;
 }
 
-/* Two indexes of one family, filled at random; the union has what either has. */
+/* Two sets of one family, filled at random; the union has what either has. */
 static bool unions(uint64_t seed, bool deletable)
 {
     static struct world w;
@@ -660,7 +660,7 @@ static tamis_error run_op(struct world *w, tamis_records *x, const tamis_records
     }
 }
 
-/* The op fails at its first allocation, then at its second... until it succeeds; each time the index
+/* The op fails at its first allocation, then at its second... until it succeeds; each time the set
    is as before. */
 static bool until_it_works(struct world *w, struct fault *fault, tamis_records *x,
                            const tamis_records *other, enum op op, uint32_t record)
