@@ -56,9 +56,11 @@ struct quick {
     union {
         uint64_t units;
         quick_fn other; /* smooth filters: for keys of other lengths than 8 */
+        const struct bits
+            *of; /* vectors under other hashes than xxh3, or without functions for it */
     };
     uint64_t flip; /* digest_flip() of the family */
-    /* The rest is for vectors alone. */
+    /* The rest is for vectors under xxh3. */
     uint64_t *words;
     uint64_t least; /* 8 minus the probes of the last round, at the position of the rotation in b */
     uint64_t mix;   /* EIGHT_B */
@@ -67,8 +69,10 @@ struct quick {
     quick_fn add; /* sets the bits of the key; true if one of them was not set before */
 };
 
-/* Fills everything except `has`, and returns the function for it. */
-quick_fn quick_set(struct quick *quick, const struct bits *bits);
+/* Fills everything except `has`, and returns the function for it. Brief: fills `of` alone, and keys are added with
+   quick_add_of. */
+quick_fn quick_set(struct quick *quick, const struct bits *bits, bool brief);
+bool quick_add_of(const struct quick *quick, const void *key, size_t len);
 
 struct kernel {
     const char *name;

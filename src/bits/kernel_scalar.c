@@ -5,20 +5,47 @@
 
 /* ---- one key ------------------------------------------------------------------------------------ */
 
+ALWAYS_INLINE bool bits_have(const struct bits *bits, const void *key, size_t len)
+{
+    return bits->kernel->has_one(bits, family_digest(bits->family, key, len));
+}
+
+ALWAYS_INLINE bool bits_add(const struct bits *bits, const void *key, size_t len)
+{
+    return bits->kernel->add_one(bits, family_digest(bits->family, key, len));
+}
+
 bool quick_other(const struct quick *quick, const void *key, size_t len)
 {
-    const struct bits *bits = quick->bits;
-    return bits->kernel->has_one(bits, family_digest(bits->family, key, len));
+    return bits_have(quick->bits, key, len);
 }
 
 bool quick_add_other(const struct quick *quick, const void *key, size_t len)
 {
-    const struct bits *bits = quick->bits;
-    return bits->kernel->add_one(bits, family_digest(bits->family, key, len));
+    return bits_add(quick->bits, key, len);
 }
 
-quick_fn quick_set(struct quick *quick, const struct bits *bits)
+static bool quick_of(const struct quick *quick, const void *key, size_t len)
 {
+    return bits_have(quick->of, key, len);
+}
+
+bool quick_add_of(const struct quick *quick, const void *key, size_t len)
+{
+    return bits_add(quick->of, key, len);
+}
+
+quick_fn quick_set(struct quick *quick, const struct bits *bits, bool brief)
+{
+    bool known = !brief && bits->k <= 16 && bits->family->hash == TAMIS_XXH3;
+    quick_fn has = known ? bits->kernel->has_key[bits->k > 8] : NULL;
+    quick_fn add = known ? bits->kernel->add_key[bits->k > 8] : NULL;
+    if (!has || !add) {
+        quick->of = bits;
+        if (!brief)
+            quick->add = quick_add_of;
+        return quick_of;
+    }
     unsigned last = bits->k % 8 ? bits->k % 8 : 8;
     quick->words = bits->words;
     quick->units = bits->units;
@@ -27,11 +54,8 @@ quick_fn quick_set(struct quick *quick, const struct bits *bits)
     quick->mix = EIGHT_B;
     quick->one = 1;
     quick->bits = bits;
-    bool known = bits->k <= 16 && bits->family->hash == TAMIS_XXH3;
-    quick_fn has = known ? bits->kernel->has_key[bits->k > 8] : NULL;
-    quick_fn add = known ? bits->kernel->add_key[bits->k > 8] : NULL;
-    quick->add = add ? add : quick_add_other;
-    return has ? has : quick_other;
+    quick->add = add;
+    return has;
 }
 
 /* ---- spread ---------------------------------------------------------------------------------- */

@@ -46,7 +46,7 @@ uint64_t vector_positions_total(const struct vector *v)
 struct vector *vector_new(const tamis_allocator *a, const struct family *family, struct shape shape,
                           bool deletable, bool own_bits)
 {
-    struct vector *v = mem_new0(a, 1, sizeof *v);
+    struct vector *v = mem_new0(a, 1, vector_size(deletable));
     if (!v)
         return NULL;
     v->bits.units = shape.units;
@@ -84,36 +84,39 @@ void vector_free(struct vector *v, const tamis_allocator *a)
     if (!v)
         return;
     block_free(a, &v->memory);
-    counters_free(&v->counters, a);
     block_free(a, &v->turned);
     changes_free(v->changes, a);
     kept_sums_free(v->sums, a);
-    kept_sums_free(v->counter_sums, a);
-    mem_free(a, v, 1, sizeof *v);
+    if (v->deletable) {
+        counters_free(&v->counters, a);
+        kept_sums_free(v->counter_sums, a);
+    }
+    mem_free(a, v, 1, vector_size(v->deletable));
 }
 
 struct vector *vector_clone(const struct vector *v, const struct family *family,
                             const tamis_allocator *a)
 {
-    size_t len = (size_t)(vector_positions_total(v) + 7) / 8;
-    struct vector *copy = mem_new0(a, 1, sizeof *copy);
+    size_t len = (size_t)(vector_positions_total(v) + 7) / 8, size = vector_size(v->deletable);
+    struct vector *copy = mem_new(a, 1, size);
     if (!copy)
         return NULL;
+    memcpy(copy, v, size);
+    copy->memory = copy->turned = (struct block){0};
+    copy->view = false;
+    copy->changes = NULL;
+    copy->sums = NULL;
+    if (v->deletable) {
+        copy->counters = (struct counters){0};
+        copy->counter_sums = NULL;
+    }
     if ((!v->sliced && !block_copy(a, v->bits.words, len, len, &copy->memory)) ||
         (v->deletable && !counters_copy(&copy->counters, &v->counters, a))) {
         vector_free(copy, a);
         return NULL;
     }
-    struct vector made = *copy;
-    *copy = *v;
     copy->bits.family = family;
-    copy->bits.words = made.memory.data;
-    copy->memory = made.memory;
-    copy->counters = made.counters;
-    copy->view = false;
-    copy->changes = NULL;
-    copy->sums = copy->counter_sums = NULL;
-    copy->turned = (struct block){0};
+    copy->bits.words = copy->memory.data;
     return copy;
 }
 
@@ -215,10 +218,10 @@ void vector_clear(struct vector *v)
         if (v->counters.room)
             memset(v->counters.escapes, 0, v->counters.room * sizeof *v->counters.escapes);
         v->counters.used = 0;
+        kept_sums_spoil(v->counter_sums);
     }
     v->load = v->count = v->ones = 0;
     kept_sums_spoil(v->sums);
-    kept_sums_spoil(v->counter_sums);
     if (v->changes)
         v->changes->lost = true;
 }
@@ -247,8 +250,9 @@ double vector_rate_now(const struct vector *v)
 
 size_t vector_bytes(const struct vector *v)
 {
-    return sizeof *v + v->memory.size + v->counters.nibbles.size +
-           v->counters.room * sizeof *v->counters.escapes;
+    const struct counters *counters = v->deletable ? &v->counters : NULL;
+    return vector_size(counters) + v->memory.size +
+           (counters ? counters->nibbles.size + counters->room * sizeof *counters->escapes : 0);
 }
 
 /* A vector whose bits show that it is full has no room, whatever its load. */
@@ -390,7 +394,8 @@ void vector_unite(struct vector *to, const struct vector *from)
     uint64_t m = vector_positions_total(to);
     uint64_t before = vector_count_ones(to), other = vector_count_ones(from);
     kept_sums_spoil(to->sums);
-    kept_sums_spoil(to->counter_sums);
+    if (to->deletable)
+        kept_sums_spoil(to->counter_sums);
     if (to->deletable && to->changes)
         unite_noting(to, from);
     else

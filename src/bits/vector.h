@@ -28,7 +28,6 @@ struct vector {
     bool view;               /* of a mapped file: nothing changes, and `ones` is as saved */
     struct block memory;     /* unused for a column or a view */
     bool deletable;
-    struct counters counters;
     uint64_t capacity; /* keys that fit at its rate */
     uint64_t load;     /* adds that set a bit, minus removals that cleared one */
     uint64_t count;    /* copies stored: adds minus settled removals */
@@ -37,8 +36,16 @@ struct vector {
     double fpp;
     struct changes *changes; /* changes since its bits were published, if anyone needs them */
     struct block turned;     /* bits set while it is being written (pieces_out.c), or none */
-    struct kept_sums *sums, *counter_sums; /* of its bits and counters, if anyone needs them */
+    struct kept_sums *sums;  /* of its bits, if anyone needs them */
+    /* The rest exists in deletable vectors only: see vector_size. */
+    struct kept_sums *counter_sums;
+    struct counters counters;
 };
+
+ALWAYS_INLINE size_t vector_size(bool deletable)
+{
+    return deletable ? sizeof(struct vector) : offsetof(struct vector, counter_sums);
+}
 
 /* Does anyone need to know about changes? */
 ALWAYS_INLINE bool vector_watched(const struct vector *v)

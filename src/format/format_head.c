@@ -247,10 +247,9 @@ uint64_t head_body_len(const struct head *head)
 static struct record part_record(const struct head *head, const struct layer *layer, uint32_t i)
 {
     const struct vector *v = layer->part[i].vector;
-    struct record r = {.load = layer->part[i].table.used};
     if (!v)
-        return r;
-    r = (struct record){
+        return (struct record){.load = layer->part[i].table.used};
+    struct record r = {
         .k = v->bits.k,
         .units = v->bits.units,
         .capacity = v->capacity,

@@ -321,7 +321,9 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
     tamis_error e = TAMIS_OK;
     struct vector *v = s->stack->into;
     if (LIKELY(v && !s->read_only && !vector_watched(v) && v->load < v->capacity)) {
-        new_here = s->quick.add(&s->quick, key, len); /* the common case, on the shortest path */
+        new_here = s->size < sizeof *s /* the common case, on the shortest path */
+                       ? quick_add_of(&s->quick, key, len)
+                       : s->quick.add(&s->quick, key, len);
         v->load += new_here;
         v->count += new_here;
         s->stack->stored += new_here;

@@ -107,7 +107,7 @@ static uint64_t block_bytes(uint64_t bytes)
    their first escapes. */
 static uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_bits)
 {
-    uint64_t m = shape->units * layout_unit_bits(shape->layout), bytes = sizeof(struct vector);
+    uint64_t m = shape->units * layout_unit_bits(shape->layout), bytes = vector_size(deletable);
     if (deletable)
         bytes += block_bytes(m / 2) + 64 * sizeof(struct escape);
     return bytes + (own_bits ? block_bytes(m / 8) : 0);

@@ -36,12 +36,14 @@ static void move_vector(const struct mover *m, struct vector **v)
     move_block(m, &(*v)->memory);
     if ((*v)->memory.base)
         (*v)->bits.words = (*v)->memory.data;
-    move_block(m, &(*v)->counters.nibbles);
-    move_plain(m, &(*v)->counters.escapes);
     move_block(m, &(*v)->turned);
     move_changes(m, &(*v)->changes);
     kept_sums_move(&(*v)->sums, m->move, m->context);
-    kept_sums_move(&(*v)->counter_sums, m->move, m->context);
+    if ((*v)->deletable) {
+        move_block(m, &(*v)->counters.nibbles);
+        move_plain(m, &(*v)->counters.escapes);
+        kept_sums_move(&(*v)->counter_sums, m->move, m->context);
+    }
 }
 
 static void move_table(const struct mover *m, struct table *table)

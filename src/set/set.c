@@ -110,18 +110,12 @@ tamis_error set_stack(struct set *s, uint32_t room)
     return stack ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
-size_t set_head_size(const struct set *s)
-{
-    return s->brief ? SET_BRIEF : sizeof *s;
-}
-
 /* Consumes the terms, also if it fails. */
 static struct set *make(struct terms *terms, const struct record_form *form, uint32_t room,
-                        bool brief)
+                        size_t size)
 {
     const tamis_allocator *a = &terms->allocator;
     const struct settings *opt = &terms->opt;
-    size_t size = brief ? SET_BRIEF : sizeof(struct set);
     struct set *s = mem_new0(a, 1, size);
     if (s)
         s->stack = room ? stack_new(a, opt, form, room) : (struct stack *)(uintptr_t)&stack_none;
@@ -130,7 +124,7 @@ static struct set *make(struct terms *terms, const struct record_form *form, uin
         terms_release(terms);
         return NULL;
     }
-    s->brief = brief;
+    s->size = (uint8_t)size;
     s->lines.allocator = a;
     s->guarded = form ? form->verifier == TAMIS_VERIFIER_TABLE
                       : opt->growth == TAMIS_DYNAMIC || opt->growth == TAMIS_WINDOW;
@@ -142,7 +136,10 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
 {
     struct terms *terms;
     tamis_error e = terms_get(&terms, a, opt, key);
-    struct set *s = e == TAMIS_OK ? make(terms, form, room, room == 0) : NULL;
+    size_t size = key.hash == TAMIS_XXH3 ? (room ? sizeof(struct set) : SET_BRIEF)
+                  : room                 ? SET_OTHER
+                                         : SET_LEAST;
+    struct set *s = e == TAMIS_OK ? make(terms, form, room, size) : NULL;
     if (!s)
         return TAMIS_ENOMEM;
     s->memory_limit = opt->memory_limit;
@@ -202,7 +199,7 @@ void set_free(struct set *s)
     if (!s)
         return;
     tamis_allocator a = set_terms(s)->allocator;
-    size_t size = set_head_size(s);
+    size_t size = s->size;
     dispose(s);
     mem_free(&a, s, 1, size);
 }
@@ -261,9 +258,8 @@ static tamis_error clone_parts(struct set *to, const struct set *from, bool half
 tamis_error set_clone(struct set **out, const struct set *from, bool half)
 {
     struct terms *terms = terms_share(set_terms(from));
-    bool alone = from->brief && from->stack->next_id == 0; /* it never had a layer */
-    uint32_t room = alone ? 0 : set_layers(from)->room;
-    struct set *s = terms ? make(terms, from->stack->form, room, from->brief) : NULL;
+    uint32_t room = set_layers(from)->room; /* 0: it never had a layer */
+    struct set *s = terms ? make(terms, from->stack->form, room, from->size) : NULL;
     if (!s)
         return TAMIS_ENOMEM;
     s->memory_limit = from->memory_limit;
@@ -318,14 +314,13 @@ tamis_error set_become(struct set *s, struct set *made, tamis_error e)
         set_free(made);
         return e;
     }
-    bool brief = s->brief;
-    size_t size = set_head_size(made);
+    uint8_t size = s->size, taken = made->size;
     dispose(s);
-    memcpy(s, made, brief ? SET_BRIEF : size);
-    s->brief = brief;
+    memcpy(s, made, size < taken ? size : taken);
+    s->size = size;
     set_adopt_family(s);
     terms_settle(s);
-    mem_free(set_allocator(s), made, 1, size);
+    mem_free(set_allocator(s), made, 1, taken);
     return TAMIS_OK;
 }
 
@@ -336,7 +331,8 @@ static void layer_clear(struct layer *layer, uint64_t now)
     for (uint32_t i = 0; i < layer->parts; i++) {
         if (layer->part[i].vector)
             vector_clear(layer->part[i].vector);
-        table_clear(&layer->part[i].table);
+        else
+            table_clear(&layer->part[i].table);
     }
     layer->load = layer->count = 0;
     layer->born = layer->last = now;

@@ -138,22 +138,24 @@ struct terms {
     _Atomic uint32_t holders; /* changed under the lock of the process; 0: owned by one set */
 };
 
-/* In the order in which small sets use them: a set of lines alone has only 128 bytes, and `quick` is truncated
-   there (SET_BRIEF). */
+/* In the order in which small sets use them: only a set of vectors under xxh3 uses all of `quick`. It is truncated
+   in others, in sets of lines alone under another hash to 112 bytes. */
 struct set {
     struct stack *stack;
     uint64_t memory_limit; /* 0: none */
     bool guarded;          /* a writer may free what readers use, so readers announce themselves */
     bool read_only;
-    bool bits_only;     /* permanently: it came without counters and pending removals */
-    bool brief;         /* truncated, for its whole life */
+    bool bits_only; /* permanently: it came without counters and pending removals */
+    uint8_t size;   /* of this head, for its whole life: SET_LEAST, SET_OTHER, SET_BRIEF or all */
     struct lines lines; /* smooth filters only; none if there is no root */
     struct quick quick; /* how one key is looked up or added; directly follows the lines */
 };
 _Static_assert(offsetof(struct set, quick) == offsetof(struct set, lines) + sizeof(struct lines),
                "kernels find the lines before `quick`");
 
-#define SET_BRIEF (offsetof(struct set, quick) + offsetof(struct quick, words))
+#define SET_LEAST (offsetof(struct set, quick) + offsetof(struct quick, units)) /* lines alone */
+#define SET_OTHER (offsetof(struct set, quick) + offsetof(struct quick, flip))  /* vectors */
+#define SET_BRIEF (offsetof(struct set, quick) + offsetof(struct quick, words)) /* lines, xxh3 */
 
 struct tamis_filter {
     struct set set;
@@ -226,7 +228,6 @@ ALWAYS_INLINE bool set_has_stack(const struct set *s)
 
 /* Gives the set its own stack, before its first layer. */
 tamis_error set_stack(struct set *s, uint32_t room);
-size_t set_head_size(const struct set *s); /* of the head */
 
 /* The number of digests of a key: one, or one per attribute. */
 ALWAYS_INLINE uint32_t set_width(const struct set *s)
@@ -305,7 +306,7 @@ uint64_t set_now(struct set *s);
 tamis_error set_writable(const struct set *s);
 /* Does a deletable set have its counters? Not in mapped files and in copies of bits. */
 bool set_counted(const struct set *s);
-/* A set without layers, with a list for `room` of them; with room 0 it is a brief one, for lines. The form,
+/* A set without layers, with a list for `room` of them; with room 0 it is for lines. The form,
    NULL for a filter, is copied. */
 tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
                      const struct record_form *form, struct family_key key, uint32_t room);

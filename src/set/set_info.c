@@ -4,7 +4,7 @@
 uint64_t set_bytes(const struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t bytes = set_head_size(s) + terms_bytes(set_terms(s)) + s->lines.bytes;
+    uint64_t bytes = s->size + terms_bytes(set_terms(s)) + s->lines.bytes;
     if (!set_has_stack(s))
         return bytes;
     bytes += sizeof *s->stack + (set_stacked(s) ? sizeof *s->stack->more : 0) +

@@ -4,9 +4,11 @@
  */
 #include "set.h"
 
+/* A single part is a vector, and has no table. */
 size_t layer_size(uint32_t parts)
 {
-    return sizeof(struct layer) + parts * sizeof(struct part);
+    return sizeof(struct layer) +
+           (parts == 1 ? offsetof(struct part, table) : parts * sizeof(struct part));
 }
 
 struct layer *layer_new(const tamis_allocator *a, uint32_t parts)
@@ -23,7 +25,8 @@ void layer_free(struct layer *layer, const tamis_allocator *a)
         return;
     for (uint32_t i = 0; i < layer->parts; i++) {
         vector_free(layer->part[i].vector, a);
-        table_free(&layer->part[i].table, a);
+        if (layer->parts > 1)
+            table_free(&layer->part[i].table, a);
     }
     mem_free(a, layer, 1, layer_size(layer->parts));
 }
@@ -212,11 +215,11 @@ void set_quick(struct set *s)
     }
     if (set_lines(s)) {
         has = smooth_quick(s);
-    } else if (layers_count(layers) == 1 && !s->guarded && !s->brief && !set_opt(s)->unique &&
-               !s->stack->form) {
+    } else if (layers_count(layers) == 1 && !s->guarded && s->size >= SET_OTHER &&
+               !set_opt(s)->unique && !s->stack->form) {
         struct vector *v = layers->v[0];
         bool one = set_opt(s)->growth == TAMIS_FIXED || set_opt(s)->growth == TAMIS_SMOOTH;
-        has = quick_set(&s->quick, &v->bits);
+        has = quick_set(&s->quick, &v->bits, s->size < sizeof *s);
         if (one && !set_opt(s)->deletable && !set_opt(s)->shared_adds && !set_opt(s)->add_always &&
             v->stride == 1)
             s->stack->into = v;
