@@ -231,6 +231,15 @@ def rule_posix(tree):
     return only_in(tree, ("src/", "include/"), POSIX_HEADERS, POSIX_FILES)
 
 
+def rule_targets(tree):
+    """src/base/cpu.c looks for all instructions that a function is compiled for"""
+    known = re.findall(r'cpu_supports\("(\w+)"\)', tree.text("src/base/cpu.c"))
+    target = re.compile(r'target\("([^"]*)"\)')
+    return ["%s:%d: %s" % (path, number, name) for path, number, match in
+            each_line(tree, tree.c_files(("src/",)), target, code=False)
+            for name in match.group(1).split(",") if name not in known]
+
+
 def rule_file_length(tree):
     """files have at most 700 lines (a warning from 600)"""
     found = []
@@ -352,7 +361,7 @@ def rule_registries(tree):
             each_line(tree, tree.paths, REGISTRIES, code=False)]
 
 
-RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix,
+RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix, rule_targets,
          rule_file_length, rule_function_length, rule_leftovers, rule_mutations,
          rule_walks, rule_words, rule_struct_names, rule_heads, rule_registries]
 SHOWN = 40

@@ -10,10 +10,12 @@ static enum isa detect(void)
     enum isa isa = ISA_SCALAR;
 #if defined(__x86_64__) && !defined(TAMIS_SCALAR_ONLY) && !defined(__SANITIZE_THREAD__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt"))
         isa = ISA_AVX2;
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+    if (isa == ISA_AVX2 && __builtin_cpu_supports("avx512f") &&
+        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw"))
         isa = ISA_AVX512;
 #endif
     const char *limit = getenv("TAMIS_ISA");

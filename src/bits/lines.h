@@ -214,10 +214,13 @@ tamis_error lines_each(const struct lines *l, entry_fn take, void *context);
 
 /* ---- kernels: lines_scalar.c, lines_avx2.c, lines_avx512.c ---- */
 
-/* Moves the slots of all lines of a part into a larger or smaller body of the same depth. */
+/* Moves the slots of a part into another body for the same keys, or for a range of them. */
 struct pour {
     const struct body *from;
     struct body *to;
+    uint64_t first,
+        end; /* the w of the old body whose entries are moved; `end` is the first not among them */
+    unsigned more;       /* bits that w gains, apart from those that the range determines */
     uint8_t *used;       /* number of used slots in each line of `to` */
     uint64_t keys, mass; /* of the entries moved: their number, and the sum of 2^u */
     /* Takes an entry that does not fit into a single line with room. */
@@ -245,7 +248,7 @@ struct lines_kernel {
     unsigned (*used)(const uint8_t *line, unsigned width);
     /* The slot with the greatest order in a full line. */
     unsigned (*greatest)(const uint8_t *line, unsigned width);
-    /* Both bodies have width 16, and `to` as many bits b or one more. NULL: not available. */
+    /* For widths from 16 on, if no known bits are lost. NULL: not available. */
     tamis_error (*pour)(struct pour *pour);
 };
 

@@ -55,103 +55,50 @@ ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
 }
 
 #include "lines_kernel.h"
-#include "lines_place.h"
 
-/* ---- pouring --------------------------------------------------------------------------------- */
-
-#define POUR \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi2,avx2,bmi,bmi2,popcnt")))
-
-/* The line of `to` being filled, and the w at which it ends. */
-struct edge {
-    uint64_t line, end;
-};
-
-ALWAYS_INLINE POUR tamis_error pour_slowly(struct pour *p, uint64_t first, __m512i slots,
-                                           __mmask32 lanes)
-{
-    uint16_t slot[32];
-    tamis_error e = TAMIS_OK;
-    _mm512_storeu_si512(slot, slots);
-    for (; lanes && e == TAMIS_OK; lanes &= lanes - 1) {
-        uint32_t here = slot[__builtin_ctz(lanes)];
-        uint64_t low = first + ((slot_order(here) / 2 - first) & 0x7fff);
-        e = p->rest(p->context, low << 1 | (here & -here));
+#define LANES 16
+#define LANE_NUMBERS                                         \
+    {                                                        \
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 \
     }
-    return e;
+typedef uint32_t lane_v __attribute__((vector_size(64)));
+
+ALWAYS_INLINE TARGET lane_v lanes_load16(const uint8_t *at)
+{
+    return (lane_v)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)at));
 }
 
-/* Packs lanes into a line, as far as there is room, and returns those that fitted. */
-ALWAYS_INLINE POUR __mmask32 pour_into(struct pour *p, uint64_t line, __m512i slots,
-                                       __mmask32 lanes)
+ALWAYS_INLINE TARGET lane_v lanes_load8(const uint8_t *at)
 {
-    unsigned used = p->used[line], room = 31 - used;
-    if (UNLIKELY((unsigned)__builtin_popcount(lanes) > room))
-        lanes = _pdep_u32(room ? UINT32_MAX >> (32 - room) : 0, lanes);
-    unsigned n = (unsigned)__builtin_popcount(lanes);
-    __m512i packed = _mm512_maskz_compress_epi16(lanes, slots);
-    _mm512_mask_storeu_epi16(body_line(p->to, line) + 2 + 2 * used, n ? UINT32_MAX >> (32 - n) : 0,
-                             packed);
-    p->used[line] = (uint8_t)(used + n);
-    p->keys += n;
-    return lanes;
+    return (lane_v)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)at));
 }
 
-/* Distributes the slots of one line; entries that straddle two lines or find no room go through
-   pour_slowly(). Values of w are relative to the first of the line, so that they fit into 16 bits. */
-ALWAYS_INLINE POUR tamis_error pour_line(struct pour *p, const uint8_t *at, uint64_t first,
-                                         uint64_t end, int more, struct edge *edge, __m512i *mass)
+ALWAYS_INLINE TARGET void lanes_store16(lane_v v, uint16_t *to)
 {
-    const __m512i one = _mm512_set1_epi16(1);
-    __m512i v = _mm512_loadu_si512(at);
-    __m512i low = _mm512_srli_epi16(_mm512_and_si512(v, _mm512_sub_epi16(v, one)), 1);
-    __m512i place = _mm512_and_si512(_mm512_sub_epi16(low, _mm512_set1_epi16((short)first)),
-                                     _mm512_set1_epi16(0x7fff));
-    __mmask32 all = _mm512_mask_test_epi16_mask(0xfffffffe, v, _mm512_set1_epi16(0x7ff));
-    all = _mm512_mask_cmplt_epu16_mask(all, place, _mm512_set1_epi16((short)(end - first)));
-    __m512i slots = more ? _mm512_add_epi16(v, v) : v;
-    __m512i mark = _mm512_and_si512(slots, _mm512_sub_epi16(_mm512_setzero_si512(), slots));
-    if (more)
-        place = _mm512_add_epi16(place, place);
-    __m512i last = _mm512_adds_epu16(place, _mm512_sub_epi16(mark, one));
-    __mmask32 fine = _mm512_mask_test_epi16_mask(all, slots, _mm512_set1_epi16(0x7ff)), went = 0;
-    uint64_t from = first << more, to = end << more;
-    for (bool on = true; on;) {
-        uint64_t here = edge->end - from;
-        __m512i bound = _mm512_set1_epi16((short)(here < 0xffff ? here : 0xffff));
-        went |= pour_into(p, edge->line, slots, _mm512_mask_cmplt_epu16_mask(fine, last, bound));
-        fine = _mm512_mask_cmpge_epu16_mask(fine, place, bound);
-        on = edge->end < to;
-        if (edge->end <= to) {
-            edge->line++;
-            edge->end = first_of(p->to, edge->line + 1);
-        }
-    }
-    *mass = _mm512_add_epi32(*mass, _mm512_madd_epi16(_mm512_maskz_mov_epi16(went, mark), one));
-    return all & ~went ? pour_slowly(p, first, v, all & ~went) : TAMIS_OK;
+    _mm256_storeu_si256((__m256i *)(void *)to, _mm512_cvtepi32_epi16((__m512i)v));
 }
 
-static POUR tamis_error kernel_pour(struct pour *p)
+ALWAYS_INLINE TARGET void lanes_store8(lane_v v, uint8_t *to)
 {
-    const struct body *b = p->from;
-    int more = (int)b->shift - (int)p->to->shift;
-    struct edge edge = {0, first_of(p->to, 1)};
-    uint64_t first = 0;
-    __m512i mass = _mm512_setzero_si512();
-    tamis_error e = TAMIS_OK;
-    for (uint64_t line = 0; line < b->lines && e == TAMIS_OK; line++) {
-        uint64_t end = first_of(b, line + 1);
-        e = pour_line(p, body_line(b, line), first, end, more, &edge, &mass);
-        first = end;
-        if ((line & 0xffff) == 0xffff || line + 1 == b->lines) {
-            p->mass += (uint64_t)_mm512_reduce_add_epi64(
-                           _mm512_and_si512(mass, _mm512_set1_epi64(0xffffffff))) +
-                       (uint64_t)_mm512_reduce_add_epi64(_mm512_srli_epi64(mass, 32));
-            mass = _mm512_setzero_si512();
-        }
-    }
-    return e;
+    _mm_storeu_si128((__m128i *)(void *)to, _mm512_cvtepi32_epi8((__m512i)v));
 }
+
+ALWAYS_INLINE TARGET uint32_t lanes_below(lane_v v, lane_v bound)
+{
+    return _mm512_cmplt_epu32_mask((__m512i)v, (__m512i)bound);
+}
+
+ALWAYS_INLINE TARGET uint32_t lanes_test(lane_v v, uint32_t mask)
+{
+    return _mm512_test_epi32_mask((__m512i)v, _mm512_set1_epi32((int)mask));
+}
+
+ALWAYS_INLINE TARGET lane_v lanes_squeeze(lane_v v, uint32_t set)
+{
+    return (lane_v)_mm512_maskz_compress_epi32((__mmask16)set, (__m512i)v);
+}
+
+#include "lines_move.h"
 
 const struct lines_kernel lines_avx512 = LINES_KERNEL("avx512", kernel_has_key, kernel_pour);
 

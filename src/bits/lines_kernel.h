@@ -81,8 +81,9 @@ struct look {
 /* What is the same for all keys of a batch. */
 enum many {
     MANY_ONE, /* there is only one part */
-    MANY_16,  /* all parts have slots of 16 bits */
-    MANY_OTHER
+    MANY_OTHER,
+    MANY_16 = 16, /* all parts have slots of 16 bits */
+    MANY_18 = 18  /* or of 18 */
 };
 
 ALWAYS_INLINE const struct body *body_for(const struct lines_root *root, uint64_t place,
@@ -98,7 +99,14 @@ ALWAYS_INLINE enum many root_many(const struct lines_root *root)
 {
     if (root->lines)
         return MANY_ONE;
-    return ((const struct shelf *)(const void *)root)->width == 16 ? MANY_16 : MANY_OTHER;
+    unsigned width = ((const struct shelf *)(const void *)root)->width;
+    return width == 16 ? MANY_16 : width == 18 ? MANY_18 : MANY_OTHER;
+}
+
+/* The width, if it is the same for all keys; otherwise that of the body of a key. */
+ALWAYS_INLINE unsigned many_width(enum many many, unsigned width)
+{
+    return many >= MANY_16 ? (unsigned)many : width;
 }
 
 ALWAYS_INLINE struct look look_of(const struct body *body, uint64_t place)
@@ -210,7 +218,7 @@ ALWAYS_INLINE TARGET void stream(const struct lines_root *root, const tamis_dige
 {
     struct look ring[GROUP];
     struct later later = {.n = 0};
-    unsigned all = many == MANY_16 ? 16 : ((const struct body *)(const void *)root)->width;
+    unsigned all = many_width(many, ((const struct body *)(const void *)root)->width);
     for (size_t i = 0; i < GROUP; i++)
         look_start(root, digests[i < n ? i : 0].a, &ring[i], many);
     for (size_t i = 0; i < n; i++) {
@@ -237,6 +245,8 @@ static TARGET void kernel_has(const struct lines_root *root, const tamis_digest 
     enum many many = root_many(root);
     if (many == MANY_16)
         stream(root, digests, n, found, MANY_16);
+    else if (many == MANY_18)
+        stream(root, digests, n, found, MANY_18);
     else if (many == MANY_ONE)
         stream(root, digests, n, found, MANY_ONE);
     else
@@ -259,7 +269,7 @@ ALWAYS_INLINE void change_start(const struct lines_root *root, uint64_t place,
 {
     struct body *b = (struct body *)(uintptr_t)body_for(root, place, many);
     struct look look = look_of(b, place);
-    unsigned width = many == MANY_16 ? 16 : b->width;
+    unsigned width = many_width(many, b->width);
     __builtin_prefetch(look.line, 0, 2);
     *change = (struct change){b, (uint8_t *)(uintptr_t)look.line, look.q & slot_ones(width)};
 }
@@ -272,7 +282,8 @@ ALWAYS_INLINE uint64_t change_number(const struct change *c)
 /* A full line, one in ten, needs the stash too. */
 ALWAYS_INLINE void change_near(const struct change *c, enum many many)
 {
-    if (many != MANY_16 || LIKELY(!load16(c->line + 62)))
+    if (many < MANY_16 ||
+        LIKELY(!load16(c->line + (many == MANY_16 ? 62 : 52)))) /* the last slot */
         return;
     const struct stash *stash = atomic_load_explicit(&c->body->stash, memory_order_relaxed);
     if (stash)
@@ -343,7 +354,7 @@ ALWAYS_INLINE TARGET tamis_error add_stream(struct lines *l, const struct lines_
     changes_start(root, digests, i, n, ring, many);
     for (; i < n && e == TAMIS_OK && lines_root_of(l) == root; i++) {
         struct change now = changes_next(root, digests, n, i, ring, many);
-        bool good = add_to(&now, once, &fresh[i], many == MANY_16 ? 16 : now.body->width);
+        bool good = add_to(&now, once, &fresh[i], many_width(many, now.body->width));
         added += good & fresh[i];
         if (LIKELY(good))
             continue;
@@ -365,6 +376,7 @@ static TARGET tamis_error kernel_add(struct lines *l, const tamis_digest *digest
         const struct lines_root *root = lines_root_of(l);
         enum many many = root_many(root);
         e = many == MANY_16    ? add_stream(l, root, digests, n, once, fresh, &i, MANY_16)
+            : many == MANY_18  ? add_stream(l, root, digests, n, once, fresh, &i, MANY_18)
             : many == MANY_ONE ? add_stream(l, root, digests, n, once, fresh, &i, MANY_ONE)
                                : add_stream(l, root, digests, n, once, fresh, &i, MANY_OTHER);
     }
@@ -417,7 +429,7 @@ ALWAYS_INLINE TARGET void take_stream(struct lines *l, const struct lines_root *
     changes_start(root, digests, i, n, ring, many);
     for (; i < n && lines_root_of(l) == root; i++) {
         struct change now = changes_next(root, digests, n, i, ring, many);
-        bool there = take_from(&now, digests[i].a, many == MANY_16 ? 16 : now.body->width);
+        bool there = take_from(&now, digests[i].a, many_width(many, now.body->width));
         if (UNLIKELY(!there)) {
             there = lines_take_slowly(l, digests[i]);
             if (changes_moved(l, root, &now, digests[i].a) && lines_root_of(l) == root)
@@ -438,6 +450,8 @@ static TARGET void kernel_take(struct lines *l, const tamis_digest *digests, siz
         enum many many = root_many(root);
         if (many == MANY_16)
             take_stream(l, root, digests, n, taken, &i, MANY_16);
+        else if (many == MANY_18)
+            take_stream(l, root, digests, n, taken, &i, MANY_18);
         else
             take_stream(l, root, digests, n, taken, &i, root->lines ? MANY_ONE : MANY_OTHER);
     }

@@ -47,10 +47,12 @@ struct border {
     uint64_t line, lines;
 };
 
-ALWAYS_INLINE struct border border_at_first(const struct body *b)
+ALWAYS_INLINE struct border border_at(const struct body *b, uint64_t line)
 {
-    uint64_t span = UINT64_C(1) << body_bits(b), whole = span / b->lines, part = span % b->lines;
-    return (struct border){whole + (part > 0), whole, part, whole, part, 0, b->lines};
+    uint64_t span = UINT64_C(1) << body_bits(b), step = span / b->lines, part = span % b->lines;
+    uint64_t parts = part * (line + 1), whole = step * (line + 1) + parts / b->lines;
+    parts %= b->lines;
+    return (struct border){whole + (parts > 0), whole, parts, step, part, line, b->lines};
 }
 
 ALWAYS_INLINE void border_move(struct border *at)

@@ -187,12 +187,10 @@ ALWAYS_INLINE bool pour_entry(struct into *in, uint64_t low, unsigned u, unsigne
 }
 
 /* The same for a slot of a line; what it knows beyond the bits of w in the new body is lost. `width`: of the new
-   bodies; 0: they differ. `plain`: there is one, of no fewer bits. */
+   bodies; 0: they differ. */
 ALWAYS_INLINE bool pour_slot(const struct pouring *p, struct into *in, uint32_t slot, uint64_t low,
-                             unsigned width, bool plain)
+                             unsigned width)
 {
-    if (plain)
-        return pour_entry(in, low << in->more, (unsigned)(__builtin_ctz(slot) + in->more), width);
     if (UNLIKELY(low >> p->cut != in->number)) {
         into_count(in);
         *in = into_number(p, (uint32_t)(low >> p->cut));
@@ -217,7 +215,7 @@ static tamis_error visit_stash(const struct visit *v, const struct pouring *pour
         uint64_t from = first_of(b, line);
         uint64_t low = from + ((slot_order(slot) / 2 - from) & slot_ones(b->width - 1u));
         if (line_of(b, low) != line || /* begins in an earlier line */
-            (pour && stash_copies(entry) == 1 && pour_slot(pour, &in, slot, low, 0, false)))
+            (pour && stash_copies(entry) == 1 && pour_slot(pour, &in, slot, low, 0)))
             continue;
         e = visit_key(v, low << 1 | (slot & -slot), stash_copies(entry));
     }
@@ -227,15 +225,13 @@ static tamis_error visit_stash(const struct visit *v, const struct pouring *pour
 }
 
 /* Moves the slots of all lines, in order, so that all bodies are read or written only once. */
-ALWAYS_INLINE tamis_error pour_lines(const struct pouring *p, unsigned width, unsigned to,
-                                     bool plain)
+ALWAYS_INLINE tamis_error pour_lines(const struct pouring *p, unsigned width, unsigned to)
 {
     const struct body *b = p->visit->body;
     unsigned slots = line_slots(width);
     uint64_t first = 0, mask = slot_ones(width - 1u);
-    struct border border = border_at_first(b);
+    struct border border = border_at(b, 0);
     struct into in = into_number(p, 0);
-    in.fewer &= !plain;
     tamis_error e = TAMIS_OK;
     for (uint64_t line = 0; line < b->lines && e == TAMIS_OK; line++) {
         const uint8_t *at = body_line(b, line);
@@ -246,7 +242,7 @@ ALWAYS_INLINE tamis_error pour_lines(const struct pouring *p, unsigned width, un
             uint64_t low = first + ((slot_order(slot) / 2 - first) & mask);
             if (UNLIKELY(is_coarse(width, (unsigned)__builtin_ctz(slot)) || low >= border.first))
                 continue;
-            if (UNLIKELY(!pour_slot(p, &in, slot, low, to, plain)))
+            if (UNLIKELY(!pour_slot(p, &in, slot, low, to)))
                 e = visit_key(p->visit, low << 1 | (slot & -slot), 1);
         }
         first = border.first;
@@ -261,13 +257,36 @@ static tamis_error pour_rest(void *visit, uint64_t key)
     return visit_key(visit, key, 1);
 }
 
-/* Two parts of the same depth with slots of 16 bits, by the kernel. */
-static tamis_error pour_quickly(struct visit *v, const struct target *t)
+/* Can the kernel move the part into each of the targets? */
+static bool is_quick(const struct pouring *p, uint32_t n)
 {
-    struct pour p = {
-        .from = v->body, .to = t->body, .used = t->used, .rest = pour_rest, .context = v};
-    tamis_error e = lines_kernel()->pour(&p);
-    into_count(&(struct into){.body = t->body, .keys = p.keys, .mass = p.mass});
+    unsigned width = p->visit->body->width;
+    bool quick = lines_kernel()->pour && width >= 16;
+    for (uint32_t i = 0; i < n && quick; i++) {
+        int more = into_number(p, i).more, to = p->target[i].body->width;
+        quick = to >= 16 && more >= 0 && more <= to - (int)width + 2;
+    }
+    return quick;
+}
+
+static tamis_error pour_quickly(const struct pouring *p, struct visit *v, uint32_t n)
+{
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < n && e == TAMIS_OK; i++) {
+        struct into in = into_number(p, i);
+        struct pour pour = {.from = v->body,
+                            .to = in.body,
+                            .first = (uint64_t)i << p->cut,
+                            .end = (uint64_t)(i + 1) << p->cut,
+                            .more = (unsigned)in.more,
+                            .used = in.used,
+                            .rest = pour_rest,
+                            .context = v};
+        e = lines_kernel()->pour(&pour);
+        in.keys = pour.keys;
+        in.mass = pour.mass;
+        into_count(&in);
+    }
     return e;
 }
 
@@ -277,15 +296,9 @@ tamis_error pour(struct visit *v, const struct target *targets, uint32_t n)
     for (uint32_t i = 1; i < n; i++)
         to = targets[i].body->width == to ? to : 0;
     struct pouring p = {v, targets, body_bits(v->body) - (n > 1 ? DEPTH_STEP : 0), false};
-    int more = into_number(&p, 0).more;
-    bool quick =
-        n == 1 && lines_kernel()->pour && width == 16 && to == 16 && (more == 0 || more == 1);
-    bool plain = n == 1 && more >= 0;
-    tamis_error e = quick                              ? pour_quickly(v, targets)
-                    : plain && width == 18 && to == 18 ? pour_lines(&p, 18, 18, true) /* rate 1 % */
-                    : width == 18 && to == 16          ? pour_lines(&p, 18, 16, false)
-                    : width == 16 && to == 16          ? pour_lines(&p, 16, 16, false)
-                                                       : pour_lines(&p, width, to, false);
+    tamis_error e = is_quick(&p, n)           ? pour_quickly(&p, v, n)
+                    : width == 18 && to == 16 ? pour_lines(&p, 18, 16)
+                                              : pour_lines(&p, width, to);
     p.stashed = true;
     return e == TAMIS_OK ? visit_rest(v, &p) : e;
 }

@@ -32,11 +32,17 @@ struct size {
     unsigned width;
 };
 
-/* The only part of a set that is not split has slots of the next width, and the one after while it is tiny, so that
-   its entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %.
-   It grows in small steps, each of which costs little. */
-#define SMALL 32768
+/* The only part of a set that is not split has slots of the next width, and of the one after while it is tiny, so that
+   its entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %:
+   slots of 16 bits then suffice for 10^8 keys. It is split when each of 16 parts fills 256 lines of 26 entries. */
+#define SMALL (16 * 256 * 26)
 #define TINY  512
+
+/* Parts of small sets grow in small steps, which cost little there. */
+static uint64_t growth_step(uint64_t used, unsigned depth)
+{
+    return depth == DEPTH_LAST ? used / 16 * 3 : depth ? used / 8 : used / (used < 4096 ? 24 : 16);
+}
 
 /* What a new part has to hold. */
 struct content {
@@ -61,18 +67,17 @@ static double whole_rate(const struct rebuild *r, double rate)
 
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
-   kept for what three more doublings with wider slots would add. */
+   kept for what two more doublings with wider slots would add. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
     uint64_t used = content.used;
-    bool small = depth == 0;
+    uint64_t step = growth_step(used, depth);
     bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
-    bool wider = small && !stays && l->width < WIDTH_LAST;
+    bool wider = depth == 0 && !stays && l->width < WIDTH_LAST;
     struct size size = {0, wider ? width_after(l->width) : l->width};
     if (wider && used < TINY && size.width < WIDTH_LAST)
         size.width = width_after(size.width);
-    uint64_t step = small ? used / (used < 4096 ? 24 : 12) : used / 16 * 3;
     for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);
         size.lines = lines_fit(used / load + step * phase / 256 / load + 1);
@@ -87,7 +92,7 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
         if (size.width == WIDTH_LAST)
             return size;
         unsigned next = width_after(size.width);
-        double left = 3.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
+        double left = 2.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }
