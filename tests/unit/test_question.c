@@ -14,7 +14,7 @@ static struct field known[] = {
     {"msg", TAMIS_WORDS, 6, false},  {"host", TAMIS_FOLD, 7, false},
     {"x=y", TAMIS_BYTES, 8, false},  {"a.b", TAMIS_BYTES, NOT_INDEXED, false},
 };
-static const struct fields fields = {known, sizeof known / sizeof *known, false};
+static const struct fields fields = {.field = known, .n = sizeof known / sizeof *known};
 static struct time_context utc;
 
 /* The words up to NULL as a question. */

@@ -89,13 +89,13 @@ TEST(bytes_are_bits_over_8)
 
 /* ---- grown a thousandfold ---- */
 
-#define BATCH 1024
+#define SOME_KEYS 1024
 
 /* The digests of the keys first..first+n-1, a batch at most; how many. */
 static size_t digest_batch(const tamis_filter *f, uint64_t first, uint64_t n, tamis_digest *out)
 {
-    uint64_t keys[BATCH];
-    size_t some = n < BATCH ? (size_t)n : BATCH;
+    uint64_t keys[SOME_KEYS];
+    size_t some = n < SOME_KEYS ? (size_t)n : SOME_KEYS;
     for (size_t i = 0; i < some; i++)
         keys[i] = first + i;
     tamis_filter_digest_fixed(f, keys, sizeof *keys, some, out);
@@ -104,8 +104,8 @@ static size_t digest_batch(const tamis_filter *f, uint64_t first, uint64_t n, ta
 
 static void add_range(tamis_filter *f, uint64_t first, uint64_t n)
 {
-    tamis_digest digests[BATCH];
-    for (uint64_t i = 0; i < n; i += BATCH) {
+    tamis_digest digests[SOME_KEYS];
+    for (uint64_t i = 0; i < n; i += SOME_KEYS) {
         size_t some = digest_batch(f, first + i, n - i, digests);
         CHECK(tamis_filter_add_many(f, digests, some, NULL, NULL) == TAMIS_OK);
     }
@@ -113,10 +113,10 @@ static void add_range(tamis_filter *f, uint64_t first, uint64_t n)
 
 static uint64_t count_range(const tamis_filter *f, uint64_t first, uint64_t n)
 {
-    tamis_digest digests[BATCH];
-    uint8_t yes[BATCH];
+    tamis_digest digests[SOME_KEYS];
+    uint8_t yes[SOME_KEYS];
     uint64_t found = 0;
-    for (uint64_t i = 0; i < n; i += BATCH) {
+    for (uint64_t i = 0; i < n; i += SOME_KEYS) {
         size_t some = digest_batch(f, first + i, n - i, digests);
         tamis_filter_has_many(f, digests, some, yes);
         for (size_t j = 0; j < some; j++)
