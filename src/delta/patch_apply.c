@@ -131,7 +131,7 @@ static tamis_error make_vector(struct apply *p, uint32_t i)
     struct vector *v = set_layers(p->made)->v[i];
     if (!base)
         return TAMIS_OK;
-    if (!shape_equal(base, v))
+    if (!shape_equal(base, v) || (p->head.counted && !base->deletable))
         return broken;
     if (!p->head.width)
         memcpy(v->bits.words, base->bits.words, (size_t)vector_positions_total(v) / 8);
