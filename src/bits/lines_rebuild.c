@@ -32,16 +32,18 @@ struct size {
     unsigned width;
 };
 
-/* The only part of a set that is not split has slots of the next width, and of the one after while it is tiny, so that
-   its entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %:
-   slots of 16 bits then suffice for 10^8 keys. It is split when each of 16 parts fills 256 lines of 26 entries. */
-#define SMALL (16 * 256 * 26)
-#define TINY  512
+/* A set of fewer lines than NARROW_FROM has slots of the next width, and of the one after while it is tiny, so that its
+   entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %: slots
+   of 16 bits then suffice for 10^8 keys. */
+#define SMALL       45056
+#define TINY        512
+#define NARROW_FROM 4096
 
-/* Parts of small sets grow in small steps, which cost little there. */
+/* Small sets grow in small steps, which cost little there. */
 static uint64_t growth_step(uint64_t used, unsigned depth)
 {
-    return depth == DEPTH_LAST ? used / 16 * 3 : depth ? used / 8 : used / (used < 4096 ? 24 : 16);
+    uint64_t all = used << depth;
+    return used / (all < 4096 ? 24 : all < 3 * SMALL ? 16 : depth < DEPTH_LAST ? 9 : 5);
 }
 
 /* What a new part has to hold. */
@@ -74,9 +76,10 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
     uint64_t used = content.used;
     uint64_t step = growth_step(used, depth);
     bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
-    bool wider = depth == 0 && !stays && l->width < WIDTH_LAST;
+    bool wider = ((used + step) / line_load(l->width) << depth) < NARROW_FROM && !stays &&
+                 l->width < WIDTH_LAST;
     struct size size = {0, wider ? width_after(l->width) : l->width};
-    if (wider && used < TINY && size.width < WIDTH_LAST)
+    if (wider && used << depth < TINY && size.width < WIDTH_LAST)
         size.width = width_after(size.width);
     for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);

@@ -270,7 +270,7 @@ static bool filter_is_full(const struct set *s)
     if (opt->items_max == 0)
         return false;
     /* A load is at most its vector's count, and `stored` is their sum, except while others add. */
-    if ((s->stack->stored >= opt->items_max || opt->shared_adds) && growth_room(s) == 0)
+    if ((opt->shared_adds || s->stack->stored >= opt->items_max) && growth_room(s) == 0)
         return true;
     /* A load may have drifted, but the bits tell: see set_limits. */
     return opt->deletable && layers_count(layers) >= opt->vectors_max && growth_over(layers, 0);
