@@ -19,8 +19,10 @@
 
 #define REGISTERS (32 / LANES)
 
-/* The slots of a line, and room for the zeros behind them. */
+/* The line being filled. Zeros are written behind its slots, into the next line. Slots of more than 16 bits are
+   collected here, and so are those of a line whose next one is not empty. */
 struct open_line {
+    uint16_t *slot; /* `low`, or in the line itself */
     uint16_t low[32 + LANES];
     uint8_t high[32 + LANES];
     unsigned used;
@@ -80,14 +82,19 @@ ALWAYS_INLINE TARGET void high_pack(uint8_t *line, unsigned width, const uint8_t
 /* A line that has slots already has those that came one by one. */
 ALWAYS_INLINE TARGET void line_open(const struct pour *p, struct open_line *open, unsigned width)
 {
-    if (UNLIKELY(open->border.line >= p->to->lines))
+    uint64_t number = open->border.line;
+    if (UNLIKELY(number >= p->to->lines))
         return;
+    uint8_t *line = body_line(p->to, number);
+    open->used = p->used[number];
+    open->slot = (uint16_t *)(void *)(line + 2);
+    if (width == 16 && LIKELY(number + 1 < p->to->lines && p->used[number + 1] == 0))
+        return;
+    open->slot = open->low;
     memset(open->low, 0, 64);
-    if (width > 16)
-        memset(open->high, 0, 32);
-    open->used = p->used[open->border.line];
+    memset(open->high, 0, 32);
     for (unsigned i = 0; UNLIKELY(i < open->used); i++) {
-        uint32_t slot = slot_get(body_line(p->to, open->border.line), width, i);
+        uint32_t slot = slot_get(line, width, i);
         open->low[i] = (uint16_t)slot;
         open->high[i] = (uint8_t)(slot >> 16);
     }
@@ -99,10 +106,12 @@ ALWAYS_INLINE TARGET void line_close(const struct pour *p, const struct open_lin
     if (UNLIKELY(open->border.line >= p->to->lines))
         return;
     uint8_t *line = body_line(p->to, open->border.line);
+    p->used[open->border.line] = (uint8_t)open->used;
+    if (width == 16 && LIKELY(open->slot != open->low))
+        return;
     memcpy(line + (width == 16 ? 2 : 0), open->low, 2 * line_slots(width));
     if (width != 16)
         high_pack(line, width, open->high);
-    p->used[open->border.line] = (uint8_t)open->used;
 }
 
 /* For slots that do not fit into a single line with room. p->rest may write to the open line. */
@@ -145,7 +154,7 @@ ALWAYS_INLINE TARGET void line_append(struct open_line *open, const struct movin
 {
     uint32_t some = set >> LANES * i & UINT32_MAX >> (32 - LANES);
     lane_v squeezed = lanes_squeeze(m->slot[i], some);
-    lanes_store16(squeezed, open->low + open->used);
+    lanes_store16(squeezed, open->slot + open->used);
     if (width > 16)
         lanes_store8(squeezed >> 16, open->high + open->used);
     open->used += (unsigned)__builtin_popcount(some);
