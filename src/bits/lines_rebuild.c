@@ -32,23 +32,11 @@ struct size {
     unsigned width;
 };
 
-/* A set of fewer lines than NARROW_FROM has slots of the next width, and of the one after while it is tiny, so that its
-   entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %: slots
-   of 16 bits then suffice for 10^8 keys. */
-#define SMALL       45056
-#define TINY        512
-#define NARROW_FROM 4096
-
-/* Small sets grow in small steps, which cost little there. 12, 7 or 4 steps make slightly less than a doubling: if they
-   made more, lines_fit() would bring all parts to a power of two, and they would all grow at the same time. */
-static uint64_t growth_step(uint64_t used, unsigned depth)
-{
-    uint64_t all = used << depth;
-    return all < 4096           ? used / 24
-           : all < 3 * SMALL    ? used / 17
-           : depth < DEPTH_LAST ? used / 10
-                                : used / 16 * 3;
-}
+/* The only part of a set that is not split has slots of the next width, and the one after while it is tiny, so that
+   its entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %.
+   It grows in small steps, each of which costs little. */
+#define SMALL 32768
+#define TINY  512
 
 /* What a new part has to hold. */
 struct content {
@@ -73,18 +61,18 @@ static double whole_rate(const struct rebuild *r, double rate)
 
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
-   kept for what two more doublings with wider slots would add. */
+   kept for what three more doublings with wider slots would add. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
     uint64_t used = content.used;
-    uint64_t step = growth_step(used, depth);
+    bool small = depth == 0;
     bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
-    bool wider = ((used + step) / line_load(l->width) << depth) < NARROW_FROM && !stays &&
-                 l->width < WIDTH_LAST;
+    bool wider = small && !stays && l->width < WIDTH_LAST;
     struct size size = {0, wider ? width_after(l->width) : l->width};
-    if (wider && used << depth < TINY && size.width < WIDTH_LAST)
+    if (wider && used < TINY && size.width < WIDTH_LAST)
         size.width = width_after(size.width);
+    uint64_t step = small ? used / (used < 4096 ? 24 : 12) : used / 16 * 3;
     for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);
         size.lines = lines_fit(used / load + step * phase / 256 / load + 1);
@@ -99,7 +87,7 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
         if (size.width == WIDTH_LAST)
             return size;
         unsigned next = width_after(size.width);
-        double left = 2.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
+        double left = 3.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }

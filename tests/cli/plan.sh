@@ -36,7 +36,7 @@ done
 json smooth 'tamis plan smooth --items 10M --fpp 0.01 --json' \
     'd["parts"] == 256 and d["width"] == 16 and 21 < d["bits_per_item"] < 24 and 0.005 < d["rate"] <= 0.01'
 json smooth-large 'tamis plan smooth --items 100M --fpp 0.01 --json' \
-    'd["width"] == 16 and 21 < d["bits_per_item"] < 24 and 0.005 < d["rate"] <= 0.01'
+    'd["width"] == 18 and 24 < d["bits_per_item"] < 26 and 0.005 < d["rate"] <= 0.01'
 json smooth-strict 'tamis plan smooth --items 3M --fpp 0.0001 --json' '33 < d["bits_per_item"] < 40 and d["rate"] <= 1e-4'
 trouble smooth-rate 'out of range: --items, --fpp: give ' 'tamis plan smooth --items 1M --fpp 0.00001'
 

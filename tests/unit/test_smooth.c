@@ -108,7 +108,7 @@ TEST(plain_counts_fresh_keys)
     tamis_filter_info(f, &facts);
     CHECK(facts.items <= 50000 && facts.items > 49500);
     CHECK(facts.growth == TAMIS_SMOOTH && facts.fpp == 0.01 && facts.fpp_now < 0.01);
-    CHECK_MSG((double)facts.bytes * 8 / 50000 < 26, "%g bits per key",
+    CHECK_MSG((double)facts.bytes * 8 / 50000 < 24, "%g bits per key",
               (double)facts.bytes * 8 / 50000);
     tamis_filter_free(f);
 }
