@@ -1,6 +1,6 @@
 /*
  * Moves the slots of whole parts into bodies of another size: included by the vector kernels. A set that grows moves
- * each entry five to sixteen times: 3 to 4 ns each, with the memory for it, where one by one it takes 10 to 12.
+ * each entry five to twelve times: 3 to 4 ns each, with the memory for it, where one by one it takes 10 to 12.
  *
  * A line is spread over 32 lanes of 32 bits. Lines are read and written in the order of w, so each slot goes to the
  * line being filled, the open line, or to one after it; the slots that go to the open line are squeezed together behind
