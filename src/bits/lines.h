@@ -218,8 +218,7 @@ tamis_error lines_each(const struct lines *l, entry_fn take, void *context);
 struct pour {
     const struct body *from;
     struct body *to;
-    uint64_t first,
-        end; /* the w of the old body whose entries are moved; `end` is the first not among them */
+    uint64_t first, end; /* the range of w in the old body, without `end` */
     unsigned more;       /* bits that w gains, apart from those that the range determines */
     uint8_t *used;       /* number of used slots in each line of `to` */
     uint64_t keys, mass; /* of the entries moved: their number, and the sum of 2^u */

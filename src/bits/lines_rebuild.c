@@ -99,7 +99,7 @@ struct body *body_first(struct lines *l)
     return body_new(l, 0, size.lines, size.width, NULL);
 }
 
-/* The used slots at which a part is split; 16 parts are joined at a third of it. A rebuild takes 2 to 15 ns per key,
+/* The used slots at which a part is split; 16 parts are joined at a third of it. A rebuild takes 3 to 12 ns per key,
    and a body costs some 100 bytes besides its lines. */
 static uint64_t split_at(unsigned depth)
 {
