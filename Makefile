@@ -198,7 +198,7 @@ run-bench: all $(benches)
 
 bench-find: ## questions of logs: tamis beside ripgrep, SQLite and DuckDB
 	@tools/deps.sh build bench
-	@$(MAKE) --no-print-directory all $(B)/bench/bench_logs
+	@$(MAKE) --no-print-directory all $(B)/bench/bench_logs $(B)/bench/bench_records
 	@exec bench/questions.py
 
 lab: ## repeat the experiments of the papers; LAB=full in their own sizes

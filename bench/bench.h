@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-#define BENCH_RUNS  5    /* medians of so many */
+#define BENCH_RUNS  5    /* medians of this many */
 #define BENCH_CHUNK 1024 /* keys that are asked or added at once */
 
 double bench_now(void);  /* seconds by the clock */
@@ -39,7 +39,7 @@ void bench_singles(void *lookups);           /* and one by one */
 double bench_rate(uint64_t found, size_t n); /* found by all runs of bench_median, of n each */
 
 /* Random lines, fetched ahead, over `bytes` of memory allocated as a filter's is: what any structure
-   with one cache miss a lookup pays, at best and as usually fetched. */
+   with one cache miss per lookup pays, at best and as usually fetched. */
 struct far_lines {
     const uint64_t *words;
     uint64_t n_lines;

@@ -40,7 +40,7 @@ static void check(tamis_error e, const char *what)
     }
 }
 
-/* Of about so many bytes, with a share of its keys from `first` on. */
+/* Of about this many bytes, with a share of its keys from `first` on. */
 static tamis_filter *make(const struct kind *kind, double bytes, double share, uint64_t first)
 {
     tamis_options o = kind->options;

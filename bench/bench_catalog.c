@@ -220,7 +220,7 @@ static void ask_one(const char *path, const uint32_t *pair, const uint64_t *trut
     tamis_catalog_close(c);
 }
 
-/* The same with nothing of the file in memory, where the system lets go of it. */
+/* The same with nothing of the file in memory, where the system drops its pages. */
 static void ask_cold(const struct load *load, const char *path, const uint64_t *truth, size_t words)
 {
     static struct tally t;

@@ -79,7 +79,7 @@ static double median(double *times)
     return 1e3 * times[ROUNDS / 2];
 }
 
-static void changes(uint64_t n, tamis_growth growth)
+static void changes(uint64_t n, tamis_growth growth, const char *name)
 {
     tamis_options options = {.growth = growth};
     tamis_origin_options o = {.owner = "bench"};
@@ -95,7 +95,7 @@ static void changes(uint64_t n, tamis_growth growth)
     must(tamis_filter_new(&f, &options, &reason), &reason);
     add_keys(f, 0, n / BENCH_CHUNK * BENCH_CHUNK);
     must(tamis_origin_new(&origin, f, &o, &reason), &reason);
-    must(tamis_follower_new(&follower, NULL), NULL);
+    must(tamis_follower_new(&follower, NULL, NULL), NULL);
     must(tamis_origin_publish(origin, take, follower, &reason), &reason);
     must(tamis_filter_clone(&copy, f), NULL);
     for (int i = -1; i < ROUNDS; i++) { /* what is kept from then on is made the first time */
@@ -116,9 +116,8 @@ static void changes(uint64_t n, tamis_growth growth)
             publish[i] = t[1] - t[0], follow[i] = t[2] - t[1], diff[i] = t[3] - t[2],
             apply[i] = t[4] - t[3];
     }
-    printf("%10llu %9s %11.2f %11.2f %11.2f %11.2f %9llu\n", (unsigned long long)n,
-           growth == TAMIS_FIXED ? "fixed" : "scalable", median(publish), median(follow),
-           median(diff), median(apply), (unsigned long long)bytes);
+    printf("%10llu %9s %11.2f %11.2f %11.2f %11.2f %9llu\n", (unsigned long long)n, name,
+           median(publish), median(follow), median(diff), median(apply), (unsigned long long)bytes);
     free(m.data);
     tamis_origin_free(origin);
     tamis_follower_free(follower);
@@ -133,8 +132,9 @@ int main(void)
     printf("%10s %9s %11s %11s %11s %11s %9s\n", "keys", "growth", "publish", "follow", "diff",
            "apply", "bytes");
     for (uint64_t n = 1000000; n <= most; n *= 10) {
-        changes(n, TAMIS_FIXED);
-        changes(n, TAMIS_SCALABLE);
+        changes(n, TAMIS_FIXED, "fixed");
+        changes(n, TAMIS_SMOOTH, "smooth");
+        changes(n, TAMIS_SCALABLE, "scalable");
     }
     return 0;
 }

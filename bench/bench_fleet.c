@@ -1,5 +1,5 @@
 /*
- * The copies of a fleet: so many hosts and days of summaries in one folder, as `tamis where` keeps them, made
+ * The copies of a fleet: this many hosts and days of summaries in one folder, as `tamis where` keeps them, made
  * from synthetic records. Part of fleet.py, which gives a real piece to be like.
  *
  *     bench_fleet PIECE FOLDER HOSTS DAYS RECORDS      RECORDS of each host and day
@@ -158,7 +158,7 @@ int main(int argc, char **argv)
            (unsigned long long)facts.records, (unsigned long long)facts.segments,
            (double)distinct / (double)facts.records);
     printf(
-        "copies: %.1f MB, %.2f bytes a record, %u strips; made in %.0f s with %.0f MB of memory\n",
+        "copies: %.1f MB, %.2f bytes per record, %u strips; made in %.0f s with %.0f MB of memory\n",
         (double)facts.bytes / 1e6, (double)facts.bytes / (double)facts.records, facts.strips,
         bench_now() - start, (double)used.ru_maxrss / 1e3);
     for (uint32_t i = 0; tamis_catalog_relation(all, i, &r); i++)

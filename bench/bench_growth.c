@@ -9,7 +9,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "bench.h"
 #include "set/set.h"
 
@@ -359,11 +361,11 @@ static double smooth_grow(tamis_filter *f, size_t n, double fpp)
     return spent / (double)n;
 }
 
-/* Single adds, a fifth more: nearly every part grows once. Some on fresh memory, all in this thread. */
-static void smooth_longest(tamis_filter *f, size_t n)
+/* The longest of the single adds of some keys, all in this thread. */
+static void smooth_longest(tamis_filter *f, size_t n, uint64_t from, uint64_t to, const char *what)
 {
     double longest = 0;
-    for (uint64_t i = 0; i < n / 5; i++) {
+    for (uint64_t i = from; i < to; i++) {
         uint64_t key = bench_mix(i ^ UINT64_C(0xA0761D6478BD642F));
         double start = bench_used();
         if (tamis_filter_add(f, &key, sizeof key, NULL) != TAMIS_OK)
@@ -371,8 +373,36 @@ static void smooth_longest(tamis_filter *f, size_t n)
         double took = bench_used() - start;
         longest = took > longest ? took : longest;
     }
-    printf("  longest of %zu single inserts: %.3f ms\n", n / 5, longest * 1e3);
-    smooth_row("insert, longest", n, 0.01, longest * 1e9, 0);
+    printf("  %s of %.0f: %.3f ms\n", what, (double)(to - from), longest * 1e3);
+    smooth_row(what, n, 0.01, longest * 1e9, 0);
+}
+
+/* Memory that the system gave to this machine before: a virtual one may have to ask its host for the rest. */
+static void touch(size_t bytes)
+{
+    void *pages = mem_pages_new(NULL, bytes, (size_t)1 << 21);
+    if (pages) {
+        memset(pages, 1, bytes);
+        mem_pages_free(pages, bytes);
+    }
+}
+
+/* What the sizes of both cost when keys are looked up one by one, whatever is in them. */
+static void smooth_floors(const struct pair *p, const uint64_t *absent)
+{
+    tamis_filter_facts grown, sized;
+    tamis_filter_info(p->grown, &grown);
+    tamis_filter_info(p->sized, &sized);
+    double floor = bench_floor(grown.bytes, absent, QUERIES).call;
+    double small = bench_floor(sized.bytes, absent, QUERIES).call;
+    printf("  floor, by calls %.2f ns, %.2f times that of the sized one (%.2f ns)\n", floor,
+           floor / small, small);
+    bench_record((struct bench_row){.filter = "floor, by calls, of a smooth filter",
+                                    .what = "lookup, one",
+                                    .n = (double)p->n,
+                                    .fpp = 0.01,
+                                    .ns = floor,
+                                    .times = floor / small});
 }
 
 static void smooth(size_t n, const uint64_t *absent)
@@ -392,13 +422,16 @@ static void smooth(size_t n, const uint64_t *absent)
     pair_row(&p, "lookup, batch", bench_lookups, absent);
     pair_row(&p, "lookup, batch, present", bench_lookups, present);
     pair_row(&p, "lookup, one", bench_singles, absent);
+    smooth_floors(&p, absent);
     double removal =
         change(p.grown, tamis_filter_remove_many, 1, 0, n / 4 / BENCH_CHUNK * BENCH_CHUNK);
     printf("  insert %.1f ns, remove %.1f ns\n", insert, removal);
     smooth_row("insert, by 1024", n, 0.01, insert, 0);
     smooth_row("remove, by 1024", n, 0.01, removal, 0);
     fill(p.grown, 1, 0, n / 4 / BENCH_CHUNK * BENCH_CHUNK);
-    smooth_longest(p.grown, n);
+    smooth_longest(p.grown, n, 0, n / 8, "insert, longest");
+    touch(n * 4);
+    smooth_longest(p.grown, n, n / 8, n / 4, "insert, longest, touched memory");
     free(present);
     tamis_filter_free(p.grown);
     tamis_filter_free(p.sized);

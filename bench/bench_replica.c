@@ -206,7 +206,7 @@ static void locating(uint64_t keys_each)
 
 enum { STEPS = 1440, START_KEYS = 4000, LOOKS = 24 }; /* minutes of a day; keys asked a minute */
 
-#define W_DISAGREE 20.0 /* a disagreement costs as much as so many false positives */
+#define W_DISAGREE 20.0 /* a disagreement costs as much as this many false positives */
 
 enum rule { BY_MISS, BY_RATE, BY_DIRTY, BY_TIMER };
 
@@ -247,7 +247,7 @@ static void host_start(struct host *h, uint64_t number, enum rule rule, double v
     memset(h, 0, sizeof *h);
     must(tamis_filter_new(&h->filter, &options, NULL));
     must(tamis_origin_new(&h->origin, h->filter, &o, NULL));
-    must(tamis_follower_new(&h->copy, NULL));
+    must(tamis_follower_new(&h->copy, NULL, NULL));
     h->first = h->next = number << 32;
     for (; h->next < h->first + START_KEYS; h->next++)
         must(tamis_filter_add(h->filter, &h->next, sizeof h->next, NULL));

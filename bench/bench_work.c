@@ -1,6 +1,6 @@
 /*
  * One piece of work of size n, for counting instructions: bench/work.py runs it under cachegrind with n
- * and 4n, and what grows with a square shows. Sizes are what strangers choose: tiny capacities, equal
+ * and 4n, and what grows with a square shows. Sizes are what untrusted bytes may state: tiny capacities, equal
  * vectors, digests that share all positions, as many attributes as there may be.
  */
 #include <stdio.h>

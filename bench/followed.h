@@ -14,7 +14,7 @@ struct kept {
 void bench_stop(const char *why) __attribute__((noreturn));
 int kept_add(void *kept, const void *data, size_t len); /* a tamis_write */
 void kept_free(struct kept *kept);
-/* Waits until so many owners are current there. */
+/* Waits until this many owners are current there. */
 void bench_current(struct ask *ask, const char *address, unsigned owners);
 
 #endif

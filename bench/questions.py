@@ -6,15 +6,16 @@
 The logs are made by bench_logs from a seed: the same requests as a combined log, as CSV and as gzipped
 JSON lines. What is compared, each the median of several processes, all of them one after the other in turn:
 
-    index    tamis index with no options; SQLite's import with an index for each of time, host and user;
-             DuckDB's import
+    index    tamis index with no options; the same attributes with their keys, but nothing by words; a table in
+             which nothing is (bench_records, 64 bytes per record); zcat of the gzipped ones; SQLite's import with
+             an index for each of time, host and user; DuckDB's import
     find     a rare pair, an absent pair, two hours of one address, a rare word, a common value, 5,000
              addresses that are nowhere, 5,000 of which 10 occur; then the same pair in a file that
              grows, and after a rotation
 
 What is not installed (rg, sqlite3; DuckDB from npm, @duckdb/node-api, fetched to the data folder) is said and
-left out. Prints tables and writes build/bench/questions.json. The data goes to a temporary folder (BENCH_DATA:
-keep it there).
+left out. Prints each row as it is measured, at the end one table of all, and writes build/bench/questions.json.
+The data goes to a temporary folder (BENCH_DATA: keep it there).
 """
 import json
 import os
@@ -30,10 +31,12 @@ import data
 ROOT = data.ROOT
 TAMIS = os.path.join(ROOT, os.environ.get("TAMIS", "build/release/tamis"))
 LOGS = os.path.join(ROOT, "build/release/bench/bench_logs")
+TABLES = os.path.join(ROOT, "build/release/bench/bench_records")
 FULL = os.environ.get("BENCH_FULL") == "1"
 RECORDS = int(os.environ.get("BENCH_RECORDS", 4_400_000 if FULL else 1_100_000))
 FILES = 16
 RUNS = int(os.environ.get("BENCH_RUNS", "7"))
+NO_WORDS, TABLE = "index, no words", "index of short records"
 FORMS = {"combined": "combined", "csv": "csv", "jsonl.gz": "jsonl.gz"}
 rows = []
 
@@ -145,17 +148,33 @@ def samples(folder):
     return rare, absent, ranked[-200], some
 
 
-def index(form, folder, place):
-    out = os.path.join(place, form + ".tamis")
-    facts = []
+def without_words(catalog):
+    """Options for the attributes of a catalog that have keys, as text where they are indexed by words."""
+    known = json.loads(run([TAMIS, "info", "--json", catalog])[2])["relations"]
+    keyed = [(r["name"], "text" if r["type"] == "words" else r["type"]) for r in known if r["columns"]]
+    pairs = [name for name, kind in keyed if kind == "combination"] or ["none"]
+    return ["--attrs", ",".join(":".join(a) for a in keyed if a[1] != "combination"),
+            *(word for pair in pairs for word in ("--combo", pair))]
+
+
+def index(form, folder, place, what="index", options=()):
+    """The catalog; for .gz beside zcat, in turn."""
+    out = os.path.join(place, "%s%d.tamis" % (form, len(options)))
+    facts, inflated = [], []
     for _ in range(3):
         if os.path.exists(out):
             os.unlink(out)
-        clock, busy, printed = run([TAMIS, "index", folder, "-o", out, "--json"])
+        clock, busy, printed = run([TAMIS, "index", folder, "-o", out, "--json", *options])
         facts.append((clock, busy, json.loads(printed)))
+        if form.endswith(".gz"):
+            inflated.append(run("zcat %s/* > /dev/null" % folder, shell=True)[:2])
     clock, busy, told = sorted(facts, key=lambda f: f[1])[1]
-    row(form, "index", "tamis", clock, busy, MBs=told["bytes_read"] / clock / 1e6, MBs_core=told["bytes_read"] / busy / 1e6,
-        catalog_percent=100 * told["catalog_bytes"] / told["bytes_read"])
+    more = {}
+    if inflated:
+        more["times_zcat"] = busy / sorted(b for _, b in inflated)[1]
+        row(form, what, "zcat", *sorted(inflated, key=lambda f: f[1])[1])
+    row(form, what, "tamis", clock, busy, MBs=told["bytes_read"] / clock / 1e6, MBs_core=told["bytes_read"] / busy / 1e6,
+        catalog_percent=100 * told["catalog_bytes"] / told["bytes_read"], **more)
     return out
 
 
@@ -263,6 +282,34 @@ def duckdb(folder, duck, picked):
         duck.timed(what, query.replace("LIKE", "ILIKE"), counts[what])
 
 
+GOALS = {"rare pair": "15", "absent pair": "3", "two hours of an address": "15", "rare word": "25",
+         "common value": "1.25 x rg", "5,000 strangers": "20"}
+
+
+def table():
+    """All rows as one table: milliseconds elapsed, and of processor time."""
+    def cell(form, what, who, text):
+        found = [r for r in rows if (r["format"], r["what"], r["who"]) == (form, what, who)]
+        return text(found[0]) if found else ""
+
+    def times(r):
+        return "%.3g" % r["ms"] + (" (%.3g)" % r["processor_ms"] if "processor_ms" in r else "")
+
+    columns = [(form, who) for form in FORMS for who in ("tamis", "rg", *(("SQLite", "DuckDB") if form == "csv" else ()))]
+    print("\n| ms elapsed (of processor time) | goal | " + " | ".join("%s, %s" % c for c in columns) + " |")
+    print("|---|---|" + "---:|" * len(columns))
+    for what in dict.fromkeys(r["what"] for r in rows if not r["what"].startswith("index")):
+        print("| %s | %s | %s |" % (what, GOALS.get(what, ""), " | ".join(cell(f, what, w, times) for f, w in columns)))
+    for what in ("index", NO_WORDS, TABLE):
+        for name, key, goal in (("MB/s of text", "MBs", ""),
+                                ("MB/s per processor second", "MBs_core", "150" if what == "index" else "300"),
+                                ("catalog, % of the text", "catalog_percent", "5" if what == "index" else "3"),
+                                ("processor time / zcat", "times_zcat", "1.3")):
+            cells = [cell(f, what, w, lambda r: "%.3g" % r[key] if key in r else "") for f, w in columns]
+            if any(cells):
+                print("| %s: %s | %s | %s |" % (what, name, goal, " | ".join(cells)))
+
+
 def main():
     if not shutil.which("rg"):
         print("ripgrep is missing: install ripgrep; left out")
@@ -270,15 +317,18 @@ def main():
     with data.folder("tamis-questions-") as place:
         folders = {form: make(place, form) for form in FORMS}
         picked = samples(folders["csv"])
+        plain = data.made(os.path.join(place, "tables"), TABLES, FILES, RECORDS * 3 // FILES, "csv")
+        index("csv", plain, place, TABLE)
         catalogs = {form: index(form, folder, place) for form, folder in folders.items()}
-        clock, busy, _ = run("zcat %s/* > /dev/null" % folders["jsonl.gz"], shell=True)
-        row("jsonl.gz", "index", "zcat", clock, busy)
+        for form, folder in folders.items():
+            index(form, folder, place, NO_WORDS, without_words(catalogs[form]))
         for form in FORMS:
             questions(form, folders[form], catalogs[form], place, picked)
         sqlite(folders["csv"], place, picked)
         duckdb(folders["csv"], Duck(place), picked)
         for form in FORMS:
             changes(form, folders[form], catalogs[form], picked)
+    table()
     data.save("questions.json", rows)
 
 

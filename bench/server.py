@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """The module in a server of its own, against the server's GET in the same run: throughput, memory, stalls.
 
-    bench/server.py         BENCH_FULL=1: more requests, more rounds, stalls at 10^8 keys
+    bench/server.py         BENCH_FULL=1: more requests, more rounds, stalls at 10^8 keys, a million small filters
                             TAMIS_PEER=redisbloom.so: the same of another module with BF.*, beside it
                             BENCH_COUNT=1: instead, instructions of the server per command (valgrind), and those
                             of the module's own code, which is all that a module can save
@@ -10,8 +10,8 @@ redis-benchmark with 50 clients and pipelines of 64, over a socket, on a private
 persistence. GET reads one of 100,000 strings of 16 bytes. Filters hold 4 million keys of 13 bytes;
 `grown` began with a capacity of 100, `reserved` was made for 4 million. Half of the keys asked for are
 there. Rounds take turns, and the median is shown. Memory is what MEMORY USAGE says; of many small filters, what
-the server takes more. A stall is the longest time that one command of the kind kept the server. Prints a table, and JSON to build/bench/server.json
-(or to BENCH_JSON).
+the server takes more. A stall is the longest time that one command of the kind kept the server. Prints a table, and
+JSON to build/bench/server.json (or to BENCH_JSON).
 """
 import json
 import os
@@ -34,7 +34,7 @@ FULL = os.environ.get("BENCH_FULL") == "1"
 PEER = os.environ.get("TAMIS_PEER")
 KEYS = 4_000_000
 LARGE = 100_000_000 if FULL else 10_000_000
-SMALL = 100_000
+SMALL = 1_000_000 if FULL else 100_000
 REQUESTS = 3_000_000 if FULL else 800_000
 ROUNDS = 7 if FULL else 3
 ITEMS = 100
@@ -127,7 +127,7 @@ def memory(r):
         pipe.execute_command("BF.MADD", "s%d" % i, *range(10))
         if i % 1000 == 999:
             pipe.execute()
-    rows["bytes, each of 100,000 with ten items"] = (r.info("memory")["used_memory"] - before) // SMALL
+    rows["bytes, each of %d with ten items" % SMALL] = (r.info("memory")["used_memory"] - before) // SMALL
     r.flushall()
     return rows
 
@@ -146,6 +146,11 @@ def stalls(r):
     for i in range(0, LARGE, 10_000):
         r.execute_command("BF.MADD", "f", *range(i, i + 10_000))
     rows = {}
+    for command, running in (("BGSAVE", "rdb_bgsave"), ("BGREWRITEAOF", "aof_rewrite")):
+        r.execute_command(command)
+        while r.info("persistence")[running + "_in_progress"]:
+            time.sleep(0.1)
+        rows["ms, fork of %s at %d keys" % (command, LARGE)] = r.info("stats")["latest_fork_usec"] / 1e3
     r.slowlog_reset()
     for words in (["COPY", "f", "g"], ["DUMP", "f"], ["DEL", "f"]):
         try:

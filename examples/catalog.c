@@ -68,21 +68,25 @@ static int ask_catalog(const char *path)
     if (check(tamis_catalog_open(&catalog, path, NULL, &reason), &reason))
         return 1;
     const tamis_schema *schema = tamis_catalog_schema(catalog);
-    tamis_digest ip = tamis_schema_digest(schema, 0, text("10.0.0.7"));
-    tamis_digest user = tamis_schema_digest(schema, 1, text("ann"));
     tamis_condition asked[2];
+    memset(asked, 0, sizeof asked); /* what is not set does not count */
+    if (check(tamis_schema_attribute(schema, "ip", &asked[0].attribute, &reason), &reason) ||
+        check(tamis_schema_attribute(schema, "user", &asked[1].attribute, &reason), &reason))
+        return 1;
+    tamis_digest ip = tamis_schema_digest(schema, asked[0].attribute, text("10.0.0.7"));
+    tamis_digest user = tamis_schema_digest(schema, asked[1].attribute, text("ann"));
+    asked[0].keys = &ip, asked[0].n = 1;
+    asked[1].keys = &user, asked[1].n = 1;
     uint64_t segments = 0; /* a bit for each, 64 in a word */
     tamis_catalog_answer answer;
-    memset(asked, 0, sizeof asked); /* what is not set does not count */
-    asked[0].attribute = 0, asked[0].keys = &ip, asked[0].n = 1;
-    asked[1].attribute = 1, asked[1].keys = &user, asked[1].n = 1;
     if (check(tamis_catalog_ask(catalog, asked, 2, &segments, &answer, &reason), &reason))
         return 1;
     for (unsigned i = 0; i < tamis_catalog_segments(catalog); i++) {
         size_t len;
         const char *name = (const char *)tamis_catalog_tag(catalog, i, &len);
         if (segments >> i & 1)
-            printf("%.*s may have it\n", (int)len, name);
+            printf("%.*s may have it: it has %u records\n", (int)len, name,
+                   (unsigned)tamis_catalog_records(catalog, i));
     }
     printf("%u segments, %u rejected by values, %u by the pair\n", (unsigned)answer.segments,
            (unsigned)answer.by_attributes, (unsigned)answer.by_verifier);

@@ -10,10 +10,9 @@ int main(int argc, char **argv)
     tamis_following *following;
     tamis_reason reason;
     const char *address = argc > 1 ? argv[1] : "file:exchange";
-    if (tamis_directory_new(&who, NULL, NULL) != TAMIS_OK)
-        return 2;
-    if (tamis_following_new(&following, address, who, NULL, &reason) != TAMIS_OK ||
-        tamis_following_start(following) != TAMIS_OK)
+    if (tamis_directory_new(&who, NULL, &reason) != TAMIS_OK ||
+        tamis_following_new(&following, address, who, NULL, &reason) != TAMIS_OK ||
+        tamis_following_start(following, &reason) != TAMIS_OK)
         return fprintf(stderr, "%s\n", reason.text), 2;
 
     /* Keys from standard input, for as long as there are any: "ann" -> "ann: store-1 ?store-2". */

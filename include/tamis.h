@@ -16,11 +16,24 @@
  *    vectors (window).
  * 3. Failure changes nothing: a function that returns an error leaves its arguments as they were.
  *    The library never prints, exits or aborts.
- * 4. Threads. Any number of threads may query (tamis_filter_has*) while one thread adds, even if the
- *    filter grows, without locks. Every other change (remove, merge, fold, expire, clear) needs
- *    exclusive access, and so does an add to a window filter, which may drop old vectors. With the
- *    option `shared_adds`, plain fixed filters accept adds from any number of threads. Two filters
- *    never share mutable state.
+ * 4. Threads, for all headers. Two objects never share mutable state. On one object:
+ *
+ *    object            any number of threads, without locks     one thread beside them    alone
+ *    filter, records   has, has_many, ask, digest               add (even if it grows)    all else
+ *    window filter     has, has_many, digest                                              all else
+ *    schema, catalog   all but close                                                      close
+ *    gatherer                                                                             all
+ *    catalog writer    put, each with its own gatherer                                    all else
+ *    origin                                                                               all
+ *    follower          has, has_many, freshness, info, filter,  take, load, contact       free
+ *                      encode, save
+ *    directory         locate, locate_many, digest, owners,     all else                  free
+ *                      name, copy, save
+ *    following         info                                     all else                  free
+ *
+ *    With the option `shared_adds`, plain fixed filters accept adds from any number of threads. An
+ *    origin counts as the thread that adds to its filter. The formulas of tamis/plan.h and functions
+ *    of values and types have no state.
  * 5. Everything is deterministic given the family key and, for flexible and window filters, the
  *    clock.
  */
@@ -244,9 +257,9 @@ typedef struct tamis_filter_facts {
     uint64_t window, memory_limit;
 } tamis_filter_facts;
 
-TAMIS_API void tamis_filter_info(const tamis_filter *filter, tamis_filter_facts *info);
+TAMIS_API void tamis_filter_info(const tamis_filter *filter, tamis_filter_facts *facts);
 /* Omits distinct, fpp_now and fill, which have to read every bit of a plain filter. */
-TAMIS_API void tamis_filter_brief(const tamis_filter *filter, tamis_filter_facts *info);
+TAMIS_API void tamis_filter_brief(const tamis_filter *filter, tamis_filter_facts *facts);
 /* Changes the memory limit for future growth; 0: none. Memory already in use is unaffected. */
 TAMIS_API tamis_error tamis_filter_limit(tamis_filter *filter, uint64_t memory_limit);
 
@@ -258,7 +271,7 @@ typedef struct tamis_vector_facts {
 
 /* The i-th vector, oldest first; false if there is no such vector. */
 TAMIS_API bool tamis_filter_vector(const tamis_filter *filter, uint32_t i,
-                                   tamis_vector_facts *info);
+                                   tamis_vector_facts *facts);
 
 /* ---- Removal --------------------------------------------------------------------------------- */
 
@@ -354,7 +367,7 @@ TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *
 /* Maps the file read-only, which takes the same time for any size. The header and all sizes are
    always checked, payloads up to 64 MiB too (larger ones with `verify`). Counters stay in the file:
    an opened deletable filter can be queried and saved again, but not merged into another, and a
-   clone of it has only bits.  The mapping reflects the file. When a file is replaced by renaming,
+   clone of it has only bits. The mapping reflects the file. When a file is replaced by renaming,
    as every save here does, the mapping keeps the old contents. If someone writes into the file
    instead, the answers change, but nothing worse happens: no byte of it is used as an address
    unchecked. If someone truncates it, access to the missing part raises SIGBUS, which ends a

@@ -26,7 +26,7 @@ static void go(struct life *l)
     size_t i = (size_t)rng_below(&l->state, l->n);
     tamis_removed outcome;
     MUST(tamis_filter_remove(l->filter, &l->keys[i], 8, &outcome));
-    if (outcome == TAMIS_ABSENT) /* a member was taken for a stranger */
+    if (outcome == TAMIS_ABSENT) /* a member was taken for a non-member */
         MUST(TAMIS_EBASE);
     l->keys[i] = l->keys[--l->n];
 }

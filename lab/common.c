@@ -71,7 +71,7 @@ void rng_shuffle(uint64_t *state, uint64_t *values, size_t n)
     }
 }
 
-/* Streams are 2^32 counters apart, and none asks for so many keys. */
+/* Streams are 2^32 counters apart, and none asks for this many keys. */
 void lab_keys(uint64_t stream, uint64_t *keys, size_t n)
 {
     uint64_t base = mix(lab_seed()) + (stream << 32);

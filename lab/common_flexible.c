@@ -176,7 +176,7 @@ void flexible_add(struct flexible *x, const uint64_t *keys, size_t n)
 
 /* ---- what there is --------------------------------------------------------------------------- */
 
-/* From the vectors themselves: the library's own facts count ones, too often for so many vectors. A
+/* From the vectors themselves: the library's own facts count ones, too often for this many vectors. A
    size that no vector has yet counts for nothing, though its filter has an empty one. */
 static const struct layers *opened(const struct flexible *x, unsigned i)
 {

@@ -57,20 +57,20 @@ void records_new(struct records *r, unsigned p, unsigned q, uint64_t m, tamis_ve
                                .set.key = family,
                                .set.overfill = true};
     *r = (struct records){.p = p, .q = q, .m = m};
-    MUST(tamis_records_new(&r->index, &o, &reason));
+    MUST(tamis_records_new(&r->set, &o, &reason));
     if (m)
-        reshape(r->index, q, m);
+        reshape(r->set, q, m);
 }
 
 void records_free(struct records *r)
 {
-    tamis_records_free(r->index);
+    tamis_records_free(r->set);
 }
 
 static void digests_of(const struct records *r, const uint64_t *values, size_t n, tamis_digest *out)
 {
     for (size_t i = 0; i < n * r->p; i++)
-        out[i] = tamis_records_digest(r->index, (uint32_t)(i % r->p), (tamis_key){&values[i], 8});
+        out[i] = tamis_records_digest(r->set, (uint32_t)(i % r->p), (tamis_key){&values[i], 8});
 }
 
 void records_add(struct records *r, const uint64_t *values, size_t n)
@@ -79,7 +79,7 @@ void records_add(struct records *r, const uint64_t *values, size_t n)
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t some = n - i < CHUNK ? n - i : CHUNK;
         digests_of(r, values + i * r->p, some, digests);
-        MUST(tamis_records_add_many(r->index, digests, some, NULL, NULL));
+        MUST(tamis_records_add_many(r->set, digests, some, NULL, NULL));
     }
 }
 
@@ -91,7 +91,7 @@ double records_share(const struct records *r, const uint64_t *values, size_t n)
     for (size_t i = 0; i < n; i += CHUNK) {
         size_t some = n - i < CHUNK ? n - i : CHUNK;
         digests_of(r, values + i * r->p, some, digests);
-        tamis_records_has_many(r->index, 0, digests, some, found);
+        tamis_records_has_many(r->set, 0, digests, some, found);
         for (size_t j = 0; j < some; j++)
             hits += found[j];
     }

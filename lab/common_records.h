@@ -1,7 +1,7 @@
 /*
  * Records as the paper on parallel filters (PBF) has them: p attributes, for each q arrays of m cells
  * (the segment form), and for the whole record no verifier (PBF), a table of verification values
- * (PBF-HT) or one more filter (PBF-BF). The library sizes an index by itself; here its vectors are
+ * (PBF-HT) or one more filter (PBF-BF). The library sizes records by itself; here its vectors are
  * replaced, before the first record, by ones of the paper's shape and addresses. A value is a number.
  */
 #ifndef TAMIS_LAB_RECORDS_H
@@ -13,7 +13,7 @@
 #define RECORDS_P_MAX 4
 
 struct records {
-    tamis_records *index;
+    tamis_records *set;
     unsigned p, q;
     uint64_t m;
 };

@@ -26,7 +26,7 @@ struct trace {
 };
 
 void trace_synthetic(struct trace *t, size_t n, uint64_t stream);
-/* Addresses, of which the first n arrivals have so many different ones; `more` follow. The caller frees
+/* Addresses, of which the first n arrivals have this many different ones; `more` follow. The caller frees
    them. */
 uint64_t *trace_addresses(size_t n, size_t more, double distinct, uint64_t stream);
 /* Likewise. */

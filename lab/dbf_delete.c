@@ -1,6 +1,6 @@
 /*
  * Dynamic filters, deletion: figures 5 to 7 and table 1 of the paper. Its Algorithm 3 deletes an item
- * only if exactly one row matches; what matches several is left behind for good. Here that algorithm
+ * only if exactly one row matches; what matches several is left behind permanently. Here that algorithm
  * runs over rows that are deletable fixed filters of this library, with the paper's addresses (11)
  * and with ours, beside the library's own removal, which remembers such items and settles them.
  */

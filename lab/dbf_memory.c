@@ -21,12 +21,12 @@ static const char *const names[KINDS] = {"uniform", "normal", "Zipf minimum", "Z
 static double *sizes_of(enum kind kind, size_t N, double theta, double sd)
 {
     double *p = lab_alloc(N, sizeof *p);
-    int e = kind == UNIFORM    ? tamis_plan_sizes_uniform(p, N)
-            : kind == NORMAL   ? tamis_plan_sizes_normal(p, N, (double)((N + 1) / 2), sd)
-            : kind == ZIPF_MIN ? tamis_plan_sizes_zipf_min(p, N, theta)
-            : kind == ZIPF_MAX ? tamis_plan_sizes_zipf_max(p, N, theta)
-                               : tamis_plan_sizes_zipf_random(p, N, theta, lab_seed());
-    MUST(e || tamis_plan_sizes_cumulate(p, N) ? TAMIS_EARG : TAMIS_OK);
+    bool good = kind == UNIFORM    ? tamis_plan_sizes_uniform(p, N)
+                : kind == NORMAL   ? tamis_plan_sizes_normal(p, N, (double)((N + 1) / 2), sd)
+                : kind == ZIPF_MIN ? tamis_plan_sizes_zipf_min(p, N, theta)
+                : kind == ZIPF_MAX ? tamis_plan_sizes_zipf_max(p, N, theta)
+                                   : tamis_plan_sizes_zipf_random(p, N, theta, lab_seed());
+    MUST(good && tamis_plan_sizes_cumulate(p, N) ? TAMIS_OK : TAMIS_EARG);
     return p;
 }
 

@@ -2,7 +2,7 @@
  * Parallel filters on file metadata: figures 20 and 21. The paper takes a trace of a file server; here
  * it is the files of this machine under /usr, with the same three attributes: name, device, time of
  * last change. Structures are the library's own, for a stated rate of 5 %: one filter on the
- * concatenated record (SBF), an index without verifier (PBF), with a table (PBF-HT), with a filter
+ * concatenated record (SBF), records without verifier (PBF), with a table (PBF-HT), with a filter
  * (PBF-BF). Asked: files that are not there at all, and recombinations of name and time that are.
  */
 #include "common_trace.h"
@@ -15,7 +15,7 @@ static const char *const names[STRUCTURES] = {"SBF", "PBF", "PBF-HT", "PBF-BF"};
 
 struct structures {
     tamis_filter *sbf;
-    tamis_records *index[STRUCTURES];
+    tamis_records *set[STRUCTURES];
 };
 
 /* The record as three keys; `name` of one file and `changed` of another. */
@@ -54,7 +54,7 @@ static void build(struct structures *s, const struct lab_file *files, size_t n, 
                                    .set.capacity = n,
                                    .set.growth = TAMIS_FIXED,
                                    .set.key = family};
-        MUST(tamis_records_new(&s->index[i], &x, NULL));
+        MUST(tamis_records_new(&s->set[i], &x, NULL));
     }
     for (size_t i = 0; i < n; i++) {
         tamis_key record[3];
@@ -62,7 +62,7 @@ static void build(struct structures *s, const struct lab_file *files, size_t n, 
         record_of(&files[i], &files[i], record);
         MUST(tamis_filter_add(s->sbf, text, concatenate(record, text), NULL));
         for (enum structure j = PBF; j < STRUCTURES; j++)
-            MUST(tamis_records_add(s->index[j], record, NULL));
+            MUST(tamis_records_add(s->set[j], record, NULL));
     }
 }
 
@@ -71,7 +71,7 @@ static bool has(const struct structures *s, enum structure which, const tamis_ke
     char text[600];
     if (which == SBF)
         return tamis_filter_has(s->sbf, text, concatenate(record, text));
-    return tamis_records_has(s->index[which], record, 0).maybe;
+    return tamis_records_has(s->set[which], record, 0).maybe;
 }
 
 /* Question i: 0 a stored file, 1 a file that is not there, 2 a name and a time that are, of two files
@@ -158,7 +158,7 @@ static void bytes_of(const struct structures *s, double x)
     lab_exact("f20 bytes", "SBF", x, (double)sbf.bytes / x);
     for (enum structure j = PBF; j < STRUCTURES; j++) {
         tamis_records_facts info;
-        tamis_records_info(s->index[j], &info);
+        tamis_records_info(s->set[j], &info);
         lab_exact("f20 bytes", names[j], x, (double)info.set.bytes / x);
     }
 }
@@ -166,7 +166,7 @@ static void bytes_of(const struct structures *s, double x)
 static void structures_free(struct structures *s)
 {
     for (enum structure j = PBF; j < STRUCTURES; j++)
-        tamis_records_free(s->index[j]);
+        tamis_records_free(s->set[j]);
     tamis_filter_free(s->sbf);
 }
 

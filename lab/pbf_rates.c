@@ -106,7 +106,7 @@ static void ask(const struct built *b, const uint64_t *values, size_t asked, str
         mean_add(&rates[s], records_share(&b->r[s], values, asked));
 }
 
-static double formula_of(const tamis_plan_index_rates *c, enum structure s)
+static double formula_of(const tamis_plan_records_rates *c, enum structure s)
 {
     return s == PBF        ? c->pbf
            : s == HT       ? c->ht_attenuated_mean
@@ -116,7 +116,7 @@ static double formula_of(const tamis_plan_index_rates *c, enum structure s)
 }
 
 static void print(const char *figure, double n, const struct mean *rates, uint64_t asked,
-                  const tamis_plan_index_rates *c, double sbf)
+                  const tamis_plan_records_rates *c, double sbf)
 {
     char name[48];
     for (enum structure s = SBF; s < STRUCTURES; s++) {
@@ -158,8 +158,8 @@ static void figure_17(uint64_t m)
             ask(&b, values, asked, rates[1]);
             built_free(&b);
         }
-        tamis_plan_index all = tamis_plan_index_of(P, Q, (double)m, (double)n, 0),
-                         some = tamis_plan_index_of(P, Q, (double)m, (double)n, RANGE);
+        tamis_plan_records all = tamis_plan_records_of(P, Q, (double)m, (double)n, 0),
+                           some = tamis_plan_records_of(P, Q, (double)m, (double)n, RANGE);
         double sbf = tamis_plan_rate_exp((double)(P * Q * m), P * Q, (double)n);
         print(fresh, (double)n, rates[0], asked, &all.fresh, sbf);
         lab_measured(fresh, "PBF-BF less PBF-HT", (double)n, &gap);

@@ -3,7 +3,7 @@
  * to fresh questions: one filter on the concatenated record (SBF), p attribute filters at f^(1/p)
  * (PBF), p + 1 at f^(1/(p+1)) (PBF-BF), and attributes with a table of values (PBF-HT, as the library
  * stores it). Each is built in its size and its rate measured. No structure can do with less than
- * log2(1/f) bits a record, 69 % of an SBF.
+ * log2(1/f) bits per record, 69 % of an SBF.
  */
 #include <math.h>
 
@@ -56,7 +56,7 @@ static double measured_rate(enum structure structure, unsigned p, uint64_t n, do
         records_add(&r, stored, n);
         share = records_share(&r, values, asked);
         tamis_records_facts info;
-        tamis_records_info(r.index, &info);
+        tamis_records_info(r.set, &info);
         *bits = (double)info.set.bits;
         records_free(&r);
     }
@@ -65,7 +65,7 @@ static double measured_rate(enum structure structure, unsigned p, uint64_t n, do
     return share;
 }
 
-/* Bits of the library's index with a table: attributes at f^(1/p), 64-bit values. */
+/* Bits of the library's records with a table: attributes at f^(1/p), 64-bit values. */
 static double table_bits(unsigned p, uint64_t n, double rate)
 {
     struct shape_of s = shape_for(n, pow(rate, 1.0 / p));
@@ -73,10 +73,10 @@ static double table_bits(unsigned p, uint64_t n, double rate)
     struct records r;
     tamis_records_facts empty, full;
     records_new(&r, p, s.q, s.m, TAMIS_VERIFIER_TABLE, TAMIS_VERIFY_MIXED, 800);
-    tamis_records_info(r.index, &empty);
+    tamis_records_info(r.set, &empty);
     values_distinct(800, p, stored, n);
     records_add(&r, stored, n);
-    tamis_records_info(r.index, &full);
+    tamis_records_info(r.set, &full);
     records_free(&r);
     free(stored);
     return (double)(p * s.q * s.m) + 8 * (double)(full.set.bytes - empty.set.bytes);
@@ -135,7 +135,7 @@ static void table_1(void)
 }
 
 /* Deletion: every second record goes. Of those that stay none may be denied; of those that went as
-   many are still answered "maybe" as the rate of strangers says, and none for ever. */
+   many are still answered "maybe" as the rate for non-members says, and none for ever. */
 static void deletion(tamis_verifier verifier, double x)
 {
     static const tamis_attribute names_of[] = {{.name = "a"}, {.name = "b"}, {.name = "c"}};

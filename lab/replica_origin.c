@@ -74,7 +74,7 @@ static void world_new(struct world *w, const struct target *t, size_t start, siz
         w->keys[i] = rng_next(&w->next);
     lab_add(w->filter, w->keys, start);
     MUST(tamis_origin_new(&w->origin, w->filter, &origin, NULL));
-    MUST(tamis_follower_new(&w->follower, NULL));
+    MUST(tamis_follower_new(&w->follower, NULL, NULL));
     MUST(tamis_origin_publish(w->origin, carry, w->follower, NULL));
 }
 

@@ -23,7 +23,7 @@ static bool read_time(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* Runs `change` on the filter and replicates it with its time. */
 static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, const char *command,
-                     const char *event, tamis_error (*change)(tamis_filter *))
+                     const char *event, tamis_error (*change)(struct value *))
 {
     const char *error;
     if (!read_time(ctx, argv, argc))
@@ -32,7 +32,7 @@ static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, co
     struct value *v = find_value(key, VALUE_FILTER, &error);
     if (v)
         value_changes(v, false);
-    tamis_error e = v ? change(as_filter(v->set)) : TAMIS_OK;
+    tamis_error e = v ? change(v) : TAMIS_OK;
     if (v)
         value_recount(v);
     if (!v) {
@@ -49,14 +49,27 @@ static int change_at(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, co
     return RM_OK;
 }
 
+static tamis_error clear(struct value *v)
+{
+    if (!v->small)
+        return set_clear(v->set);
+    small_clear(v->small);
+    return TAMIS_OK;
+}
+
 COMMAND(command_clear)
 {
-    return change_at(ctx, argv, argc, "TAMIS.CLEAR", "tamis.clear", tamis_filter_clear);
+    return change_at(ctx, argv, argc, "TAMIS.CLEAR", "tamis.clear", clear);
+}
+
+static tamis_error expire(struct value *v)
+{
+    return v->small ? TAMIS_EKIND : tamis_filter_expire(as_filter(v->set));
 }
 
 COMMAND(command_forget)
 {
-    return change_at(ctx, argv, argc, "TAMIS.FORGET", "tamis.forget", tamis_filter_expire);
+    return change_at(ctx, argv, argc, "TAMIS.FORGET", "tamis.forget", expire);
 }
 
 /* ---- merging --------------------------------------------------------------------------------- */
@@ -94,14 +107,29 @@ static uint64_t merge_work(const struct value *v)
     return value_bytes(v) * (v->growth == TAMIS_DYNAMIC ? COLUMNS : 1);
 }
 
-/* The work of uniting two. */
+/* The work of uniting two, of which the second may be small. */
 static uint64_t pairs_work(const struct value *x, const struct value *y)
 {
-    tamis_filter_facts a, b;
-    set_brief(x->set, &a);
-    set_brief(y->set, &b);
-    uint64_t vectors = (uint64_t)a.vectors + b.vectors;
+    uint32_t mine, theirs = 1;
+    set_items(x->set, &mine);
+    if (y->set)
+        set_items(y->set, &theirs);
+    uint64_t vectors = (uint64_t)mine + theirs;
     return PAIR * vectors * vectors;
+}
+
+/* A copy of the value that is not small. */
+static struct value *copy_whole(const struct value *v)
+{
+    struct value *copy = value_copy(v);
+    struct set *set = copy ? value_set(copy) : NULL;
+    if (copy && !set) {
+        value_free(copy);
+        return NULL;
+    }
+    if (copy)
+        value_set_keep(copy, set);
+    return copy;
 }
 
 /* Unites one source with the result; false if it has replied. */
@@ -123,10 +151,12 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
     }
     bool ok = from && !replied;
     if (ok && !m->result) {
-        m->result = value_copy(from);
+        m->result = copy_whole(from);
         e = m->result ? TAMIS_OK : TAMIS_ENOMEM;
     } else if (ok) {
-        e = set_merge(m->result->set, from->set, m->flags, &reason);
+        struct set *set = value_set(from);
+        e = set ? set_merge(m->result->set, set, m->flags, &reason) : TAMIS_ENOMEM;
+        value_set_back(from, set);
     }
     if (e != TAMIS_OK)
         reply_failure(ctx, from, e, &reason);
@@ -186,7 +216,7 @@ COMMAND(command_merge)
         rm.ReplyWithError(ctx, error);
     if (ok && v) {
         ok = !too_much(ctx, merge_work(v), ELSEWHERE);
-        m.result = ok ? value_copy(v) : NULL;
+        m.result = ok ? copy_whole(v) : NULL;
         if (ok && !m.result)
             ok = reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL) != RM_OK; /* false: it has replied */
     }
@@ -230,8 +260,11 @@ COMMAND(command_intersect)
         rm.ReplyWithError(ctx, error);
     } else if (!too_much(ctx, merge_work(v[1]) + merge_work(v[2]), ELSEWHERE)) {
         tamis_reason reason = {0};
-        tamis_error e =
-            tamis_filter_intersect(&both, as_filter(v[1]->set), as_filter(v[2]->set), &reason);
+        struct set *x = value_set(v[1]), *y = value_set(v[2]);
+        tamis_error e = x && y ? tamis_filter_intersect(&both, as_filter(x), as_filter(y), &reason)
+                               : TAMIS_ENOMEM;
+        value_set_back(v[1], x);
+        value_set_back(v[2], y);
         made = e == TAMIS_OK ? value_of(filter_set(both)) : NULL;
         if (!made)
             reply_failure(ctx, v[1], e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
@@ -266,7 +299,7 @@ COMMAND(command_fold)
     if (!v) {
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
     } else if (!too_much(ctx, FOLDING * value_bytes(v), ELSEWHERE)) {
-        struct value *half = value_copy(v);
+        struct value *half = copy_whole(v);
         tamis_reason reason = {0};
         unsigned flags = restate ? TAMIS_MERGE_RESTATE : 0;
         tamis_error e =

@@ -165,7 +165,7 @@ COMMAND(command_cf_count)
     if (v && v->foreign)
         n = v->deletable ? cuckoo_count(v->foreign, item, len) : 0;
     else if (v)
-        n = tamis_filter_count(as_filter(v->set), item, len);
+        n = v->small ? value_has(v, item, len) : tamis_filter_count(as_filter(v->set), item, len);
     if (error && strcmp(error, WRONG_TYPE) != 0)
         rm.ReplyWithError(ctx, error);
     else

@@ -232,7 +232,7 @@ static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, str
         "server's own DUMP, RESTORE, MIGRATE and RDB, which have none.";
     struct dump *d = NULL;
     uint64_t bytes = value_bytes(v);
-    bool pieces = bytes > (uint64_t)server.work_limit;
+    bool pieces = bytes > (uint64_t)server.work_limit && !v->small;
     if (pieces && !make_way(ctx, v))
         return NULL;
     tamis_error e = dump_begin(ctx, name, v, pieces, with_key, &d);

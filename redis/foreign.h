@@ -27,7 +27,7 @@ struct foreign {
 bool foreign_has(const struct foreign *f, const void *key, size_t len);
 bool foreign_scales(const struct foreign *f);
 double foreign_rate(const struct foreign *f); /* as stated when it was created */
-/* Estimated from its bits, all of which it reads the first time. */
+/* Estimated from its bits, of a large one from a part of them. */
 double foreign_rate_now(struct foreign *f);
 uint64_t foreign_capacity(const struct foreign *f);
 
@@ -60,11 +60,10 @@ uint64_t foreign_hash(const void *key, size_t len, uint64_t seed); /* MurmurHash
 /* ---- foreign_cuckoo.c ---- */
 bool cuckoo_has(const struct foreign *f, const void *key, size_t len);
 uint64_t cuckoo_count(const struct foreign *f, const void *key, size_t len);
-/* May add a part, if the filter then has at most so many bytes. */
+/* May add a part, if the filter then has at most this many bytes. */
 tamis_error cuckoo_add(struct foreign **f, const void *key, size_t len, uint64_t most);
 bool cuckoo_remove(struct foreign *f, const void *key, size_t len); /* false: not there */
 double cuckoo_rate_of_parts(const struct foreign *f);
-double cuckoo_rate_now(const struct foreign *f);
 struct foreign *cuckoo_load(RedisModuleIO *io, int encoding, uint64_t most, const char **why);
 void cuckoo_save(RedisModuleIO *io, const struct foreign *f);
 bool cuckoo_head(size_t len);

@@ -197,18 +197,6 @@ double cuckoo_rate_of_parts(const struct foreign *f)
     return rate < 0.5 ? rate : 0.5;
 }
 
-double cuckoo_rate_now(const struct foreign *f)
-{
-    double none = 1;
-    for (const struct foreign_part *p = f->part; p < f->part + f->n; p++) {
-        size_t taken = 0;
-        for (size_t i = 0; i < p->bytes; i++)
-            taken += p->data[i] != 0;
-        none *= 1 - cuckoo_rate(f->bucket, (double)taken / (double)p->bytes);
-    }
-    return 1 - none;
-}
-
 /* ---- files and chunks ------------------------------------------------------------------------ */
 
 static bool power_of_2(uint64_t x)

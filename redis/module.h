@@ -9,11 +9,13 @@
 #ifndef TAMIS_REDIS_MODULE_H
 #define TAMIS_REDIS_MODULE_H
 
-#include "api.h"
+#include "server_api.h"
 #include "format/pieces.h"
 #include "hash/secrets.h"
 #include "tamis/records.h"
 #include "tamis/replica.h"
+
+#include <stdatomic.h>
 
 #define WRONG_TYPE    "WRONGTYPE Operation against a key holding the wrong kind of value"
 #define NOT_FOUND     "ERR not found"
@@ -58,9 +60,10 @@ struct value {
     enum value_kind kind : 8;
     tamis_growth growth : 8; /* of the set, like the next field */
     bool deletable;
-    bool kept;       /* adds are recorded for a dump */
-    uint32_t parts;  /* as last counted for INFO, like `items` */
-    struct set *set; /* NULL if partial; foreign: the set on top, or NULL */
+    bool kept;           /* adds are recorded for a dump */
+    uint32_t parts;      /* as last counted for INFO, like `items` */
+    struct set *set;     /* NULL if partial or small; foreign: the set on top, or NULL */
+    struct small *small; /* a filter of few keys, in place of its set: see value_set() */
     union {
         uint64_t number; /* unique while the server runs */
         struct value *next_freed;
@@ -98,6 +101,20 @@ void value_top(struct value *v, struct set *top); /* sets the set on top of a fo
 /* Turns the set on top of a foreign value into a separate value; NULL if there is no memory, and then nothing has
    changed. */
 struct value *value_lift(struct value *v);
+/*
+ * A small filter has no set. These return one, which is the value's own or a copy: NULL if there is no memory. The set is
+ * either given back, or becomes the value's own. The latter must happen on replicas too, hence only in commands that
+ * succeed and are replicated: a set of lines has false positives where the small filter had none, and an item that
+ * the master does not add because of them must not be missed on a replica.
+ */
+struct set *value_set(const struct value *v);
+void value_set_back(const struct value *v, struct set *set);
+void value_set_keep(struct value *v, struct set *set);
+/* Makes a filter small, if it has a small form: `places` if it may be places, which must be so on replicas too. False
+   if there is no memory. */
+bool value_settle(struct value *v, bool places);
+tamis_error value_add(struct value *v, const void *key, size_t len, bool *fresh);
+bool value_has(const struct value *v, const void *key, size_t len);
 struct value *value_copy(const struct value *v);
 struct value *value_copy_beside(const struct value *v); /* see copy_beside() */
 void value_free(struct value *v);
@@ -114,7 +131,7 @@ struct value_counts {
     unsigned long long values, foreign, items, parts, bytes;
 };
 struct value_counts value_counts(void);
-void value_took(uint64_t bytes); /* a foreign value allocated so many bytes */
+void value_took(uint64_t bytes); /* a foreign value allocated this many bytes */
 /* The bytes of a partial value, which are untrusted: how many there are; adding more, after an error of which the
    value is useless; and the result, when all have arrived. The reason says what is wrong. Trusted: the bytes come
    from this server and may take any memory. */
@@ -136,7 +153,13 @@ unsigned long long release_count(void);
 /* Copies the bytes, in the background if they are many; and waits for them, before the copy is read, or either value
    is changed, moved or freed. */
 void copy_beside(const struct value *from, const struct value *to, struct mem_later *bytes);
-void copy_wait(const struct value *v, bool reads);
+void copy_finish(const struct value *v, bool reads);
+extern atomic_uint copies_under_way;
+static inline void copy_wait(const struct value *v, bool reads)
+{
+    if (UNLIKELY(atomic_load_explicit(&copies_under_way, memory_order_acquire)))
+        copy_finish(v, reads);
+}
 unsigned long long copy_count(void);
 
 /* ---- type.c ---- */
@@ -144,12 +167,12 @@ extern RedisModuleType *type;
 extern RedisModuleType *foreign_type, *cuckoo_type; /* NULL with RedisBloom or bf=no */
 bool type_register(RedisModuleCtx *ctx, bool foreign);
 
-/* ---- find.c: keys and errors ---- */
+/* ---- key_value.c: keys and errors ---- */
 
-/* The value under an open key. NULL with *error NULL: there is none; otherwise *error is the reply. VALUE_ANY
-   excludes partial values. */
+/* The value under an open key, which may be small. NULL with *error NULL: there is none; otherwise *error is the reply.
+   VALUE_ANY excludes partial values. */
 struct value *find_value(RedisModuleKey *key, enum value_kind kind, const char **error);
-/* The value for a query. NULL: if *replied it has replied, otherwise there is none. */
+/* The value for a query, which may be small. NULL: if *replied it has replied, otherwise there is none. */
 struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value_kind kind,
                         RedisModuleKey **key, bool *replied);
 /* Runs the function on the value under argv[1] if there is one of this kind; otherwise replies with an error. */
@@ -161,6 +184,7 @@ int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
                   const tamis_reason *reason);
 int reply_printf(RedisModuleCtx *ctx, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+extern const char no_memory[];                                          /* the reply */
 bool is_word(const RedisModuleString *s, const char *word);             /* in upper or lower case */
 bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice); /* true if it has replied */
 void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key);
@@ -168,7 +192,7 @@ void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key);
 /* Stores the value under the key, replacing what was there; the time to live stays. */
 void put_value(RedisModuleKey *key, struct value *v);
 
-/* ---- create.c ---- */
+/* ---- reserve.c ---- */
 struct creation {
     tamis_options o;
     uint8_t key[TAMIS_KEY_LEN]; /* if one was given: see WIPED_CREATION */
@@ -203,6 +227,8 @@ const char *creation_settle(struct creation *c); /* after the options: checks th
 int word_of(const RedisModuleString *s, const char *const *words, int n); /* 0: none of them */
 const char *creation_rate(struct creation *c, const RedisModuleString *s);
 const char *creation_capacity(struct creation *c, const RedisModuleString *s);
+/* How many keys a filter of this rate can hold that grows up to this limit. */
+uint64_t creation_scales_to(double fpp, uint64_t limit);
 /* Creates the value, sets the key and replicates it; NULL if it has replied with an error. */
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name);
@@ -217,14 +243,14 @@ const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c);
 tamis_error records_make(const struct reservation *p, struct set **out, tamis_reason *reason);
 void records_replicate(RedisModuleCtx *ctx, const struct reservation *p);
 
-/* ---- report.c: names and figures of a map ---- */
+/* ---- card_info.c: names and figures of a map ---- */
 void say_text(RedisModuleCtx *ctx, const char *name, const char *text);
 void say_count(RedisModuleCtx *ctx, const char *name, uint64_t n);
 void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x); /* null unless known */
 #define SAY_SET 11                                                          /* of these: */
 void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *i);
 
-/* ---- keys.c ---- */
+/* ---- items.c ---- */
 extern const long long removal_replies[3]; /* for each tamis_removed */
 
 /* The three families of commands, whose replies differ slightly. */
@@ -245,7 +271,7 @@ int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString
                  bool many, enum dialect dialect);
 
 /* ---- foreign_cuckoo.c ---- */
-/* The probability of a false positive with so many slots per bucket, of which this share is taken. */
+/* The probability of a false positive with this many slots per bucket, of which this share is taken. */
 double cuckoo_rate(uint64_t slots, double taken);
 
 /* ---- secret.c ---- */
@@ -314,7 +340,7 @@ void publication_save(RedisModuleIO *io, const struct publication *p);
 struct publication *publication_load(RedisModuleIO *io); /* NULL: not possible */
 void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct publication *p);
 
-/* ---- publish.c ---- */
+/* ---- publish_command.c ---- */
 /* Schedules the checks of a published value. False if there is no memory; then the next change of the value calls it
    again. */
 bool publish_register(int db, const RedisModuleString *name);

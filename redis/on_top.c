@@ -58,10 +58,8 @@ bool top_make(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name)
 
 uint64_t top_items(const struct value *v)
 {
-    tamis_filter_facts facts = {0};
-    if (v->set)
-        set_brief(v->set, &facts);
-    return facts.items;
+    uint32_t parts;
+    return v->small ? small_items(v->small, &parts) : v->set ? set_items(v->set, &parts) : 0;
 }
 
 bool foreign_full(RedisModuleCtx *ctx, const struct value *v)
@@ -90,6 +88,7 @@ COMMAND(command_ontop)
         partial_end(partial, &whole, follows(ctx), &reason);
     value_free(partial);
     if (whole && !whole->deletable) {
+        value_changes(v, false);
         value_top(v, whole->set);
         whole->set = NULL;
         rm.Replicate(ctx, "TAMIS.ONTOP", "sb", argv[1], data, len);
@@ -111,6 +110,7 @@ static void convert_items(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     tamis_error e = TAMIS_OK;
     if (!v->set && !top_make(ctx, v, argv[1]))
         return;
+    value_changes(v, true);
     rm.ReplyWithArray(ctx, RM_POSTPONED);
     for (int i = 3; i < argc && e == TAMIS_OK; i++) {
         size_t len;
@@ -135,6 +135,7 @@ static void convert_items(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
 static void convert_end(RedisModuleCtx *ctx, struct value *v, RedisModuleKey *key,
                         RedisModuleString *name)
 {
+    value_changes(v, false);
     struct value *made = value_lift(v);
     if (!made) {
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
@@ -208,6 +209,7 @@ bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long lon
     }
     if (of && (of == foreign_type || of == cuckoo_type)) {
         struct value *v = rm.ModuleTypeGetValue(key);
+        copy_wait(v, false);
         done = v->foreign->missing && foreign_add_chunk(v->foreign, (uint64_t)cursor, data, len);
     } else if (empty && cursor == 1 && foreign_head(data, len, dialect)) {
         uint64_t most = follows(ctx) ? UINT64_MAX : value_limit();

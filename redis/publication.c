@@ -1,6 +1,6 @@
 /* The publication of a value, which is part of it: where copies are sent and how wrong they may
    be. Its arguments, its encoding in files, its command in append-only files. Publishing itself
-   is in publish.c. */
+   is in publish_command.c. */
 #include "module.h"
 
 #include <string.h>

@@ -196,7 +196,7 @@ COMMAND(command_xreserve)
 /* ---- pairs ----------------------------------------------------------------------------------- */
 
 /* attribute=value or attribute! ; false if it has replied. */
-static bool read_pair(RedisModuleCtx *ctx, const tamis_records *index, const RedisModuleString *s,
+static bool read_pair(RedisModuleCtx *ctx, const tamis_records *records, const RedisModuleString *s,
                       uint32_t *attribute, tamis_key *value)
 {
     char name[256];
@@ -210,7 +210,8 @@ static bool read_pair(RedisModuleCtx *ctx, const tamis_records *index, const Red
     }
     memcpy(name, text, n);
     name[n] = 0;
-    if (strlen(name) != n || tamis_records_attribute(index, name, attribute, &reason) != TAMIS_OK) {
+    if (strlen(name) != n ||
+        tamis_records_attribute(records, name, attribute, &reason) != TAMIS_OK) {
         reply_printf(ctx, "ERR %s", reason.text[0] ? reason.text : "no such attribute");
         return false;
     }
@@ -219,15 +220,15 @@ static bool read_pair(RedisModuleCtx *ctx, const tamis_records *index, const Red
 }
 
 /* One value per attribute; false if it has replied. */
-static bool read_record(RedisModuleCtx *ctx, const tamis_records *index, RedisModuleString **pairs,
-                        int n, tamis_key record[TAMIS_ATTRIBUTES_MAX])
+static bool read_record(RedisModuleCtx *ctx, const tamis_records *records,
+                        RedisModuleString **pairs, int n, tamis_key record[TAMIS_ATTRIBUTES_MAX])
 {
     uint64_t seen = 0;
     memset(record, 0, TAMIS_ATTRIBUTES_MAX * sizeof *record);
     for (int i = 0; i < n; i++) {
         uint32_t a;
         tamis_key value;
-        if (!read_pair(ctx, index, pairs[i], &a, &value))
+        if (!read_pair(ctx, records, pairs[i], &a, &value))
             return false;
         if (seen >> a & 1) {
             rm.ReplyWithError(ctx, "ERR a record has one value for an attribute");
@@ -318,15 +319,15 @@ struct question {
     tamis_digest *values; /* the digests, grouped by choice */
 };
 
-static bool read_question(RedisModuleCtx *ctx, const tamis_records *index,
+static bool read_question(RedisModuleCtx *ctx, const tamis_records *records,
                           RedisModuleString **pairs, size_t n, struct question *q)
 {
     size_t counts[TAMIS_ATTRIBUTES_MAX] = {0}, at = 0;
     for (size_t i = 0; i < n; i++) {
         tamis_key value;
-        if (!read_pair(ctx, index, pairs[i], &q->pairs[i].attribute, &value))
+        if (!read_pair(ctx, records, pairs[i], &q->pairs[i].attribute, &value))
             return false;
-        q->pairs[i].digest = tamis_records_digest(index, q->pairs[i].attribute, value);
+        q->pairs[i].digest = tamis_records_digest(records, q->pairs[i].attribute, value);
         counts[q->pairs[i].attribute]++;
     }
     for (uint32_t a = 0; a < TAMIS_ATTRIBUTES_MAX; a++) {
@@ -376,23 +377,23 @@ COMMAND(command_xquery)
 
 /* ---- XINFO ----------------------------------------------------------------------------------- */
 
-static void reply_name(RedisModuleCtx *ctx, const tamis_records *index, uint32_t i)
+static void reply_name(RedisModuleCtx *ctx, const tamis_records *records, uint32_t i)
 {
-    const char *name = tamis_records_name(index, i);
+    const char *name = tamis_records_name(records, i);
     rm.ReplyWithStringBuffer(ctx, name, strlen(name));
 }
 
-static void say_attributes(RedisModuleCtx *ctx, const tamis_records *index, bool read)
+static void say_attributes(RedisModuleCtx *ctx, const tamis_records *records, bool read)
 {
     tamis_attribute_facts a;
     tamis_records_facts info;
-    tamis_records_brief(index, &info);
+    tamis_records_brief(records, &info);
     rm.ReplyWithSimpleString(ctx, "attributes");
     rm.ReplyWithArray(ctx, (long)info.attributes);
     for (uint32_t i = 0; i < info.attributes; i++) {
-        bool known = read && tamis_records_attribute_info(index, i, &a);
+        bool known = read && tamis_records_attribute_info(records, i, &a);
         rm.ReplyWithArray(ctx, known ? 3 : 1);
-        reply_name(ctx, index, i);
+        reply_name(ctx, records, i);
         if (known) {
             rm.ReplyWithSimpleString(ctx, tamis_type_name(a.type));
             rm.ReplyWithDouble(ctx, a.fpp);
@@ -401,11 +402,11 @@ static void say_attributes(RedisModuleCtx *ctx, const tamis_records *index, bool
     rm.ReplyWithSimpleString(ctx, "combos");
     rm.ReplyWithArray(ctx, (long)info.combos);
     for (uint32_t i = 0; i < info.combos; i++) {
-        uint64_t mask = tamis_records_combo(index, i);
+        uint64_t mask = tamis_records_combo(records, i);
         rm.ReplyWithArray(ctx, __builtin_popcountll(mask));
         for (uint32_t j = 0; j < info.attributes; j++)
             if (mask >> j & 1)
-                reply_name(ctx, index, j);
+                reply_name(ctx, records, j);
     }
 }
 

@@ -36,7 +36,7 @@ struct copying {
 
 static struct copying *copies; /* in the order in which they are done */
 static pthread_cond_t copied = PTHREAD_COND_INITIALIZER;
-static atomic_uint under_way; /* copies */
+atomic_uint copies_under_way;
 
 /* Does the first copy, in whichever thread needs it, unless another one is doing it. Called with the lock, which
    is released meanwhile. */
@@ -54,7 +54,7 @@ static void copy_step(void)
     copies = c->next;
     rm.Free(c);
     copied_beside++;
-    under_way--;
+    copies_under_way--;
     pthread_cond_broadcast(&copied);
 }
 
@@ -128,10 +128,8 @@ static bool concerns(const struct value *v, bool reads)
     return false;
 }
 
-void copy_wait(const struct value *v, bool reads)
+void copy_finish(const struct value *v, bool reads)
 {
-    if (under_way == 0)
-        return;
     pthread_mutex_lock(&lock);
     while (concerns(v, reads))
         copy_step();
@@ -152,7 +150,7 @@ void copy_beside(const struct value *from, const struct value *to, struct mem_la
             while (*last)
                 last = &(*last)->next;
             *last = c;
-            under_way++;
+            copies_under_way++;
             pthread_cond_signal(&more);
         }
         pthread_mutex_unlock(&lock);

@@ -18,9 +18,14 @@ static long long get_number(const char *name, void *place)
     return *(long long *)place;
 }
 
+static bool too_low(const long long *place, long long n)
+{
+    return place == &server.value_limit && n && n < VALUE_LIMIT_MIN;
+}
+
 static int set_number(const char *name, long long n, void *place, RedisModuleString **error)
 {
-    if (place == &server.value_limit && n && n < VALUE_LIMIT_MIN) {
+    if (too_low(place, n)) {
         *error = rm.CreateStringPrintf(NULL, "%s is 0 or at least 64kb", name);
         return RM_ERR;
     }
@@ -180,8 +185,8 @@ static char rate_preset[32] = "0.01";
 static bool
     registered; /* before: values given go into the defaults; after: they take effect at once */
 
-/* Names of these settings in RedisBloom and valkey-bloom: as arguments of loadmodule, and in the configuration
-   file (bf- and cf- in Redis 8, bf. in Valkey). NULL: accepted and ignored. */
+/* Names of these settings in RedisBloom and valkey-bloom: as arguments of loadmodule, with or without bf., and in
+   the configuration file (bf- and cf- in Redis 8, bf. in Valkey). NULL: accepted and ignored. */
 static const struct theirs {
     const char *name, *ours;
 } theirs[] = {
@@ -225,7 +230,8 @@ static bool take_theirs(const char *ours, const RedisModuleString *value)
         return true;
     }
     bool expansion = s->place == &server.expansion;
-    if (rm.StringToLongLong(value, &n) != RM_OK || n < s->least + expansion || n > s->most)
+    if (rm.StringToLongLong(value, &n) != RM_OK || n < s->least + expansion || n > s->most ||
+        too_low(s->place, n))
         return false;
     s->preset = expansion && n == 2 ? 0 : n;
     if (registered)
@@ -252,17 +258,18 @@ bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,
     size_t len, value_len;
     const char *text = rm.StringPtrLen(name, &len), *given = rm.StringPtrLen(value, &value_len);
     for (const struct theirs *t = theirs; t < theirs + THEIRS; t++) {
-        if (!is_word(name, t->name))
+        bool bare = is_word(name, t->name + 3) && strncmp(t->name, "bf.", 3) == 0;
+        if (!bare && !is_word(name, t->name))
             continue;
         if (t->ours && !take_theirs(t->ours, value)) {
-            rm.Log(ctx, "warning", "the argument %s cannot be '%.*s'; see tamis.%s", t->name,
+            rm.Log(ctx, "warning", "the argument %s cannot be '%.*s'; see tamis.%s", text,
                    (int)value_len, given, t->ours);
             return false;
         }
         if (t->ours)
-            rm.Log(ctx, "notice", "the argument %s sets tamis.%s", t->name, t->ours);
+            rm.Log(ctx, "notice", "the argument %s sets tamis.%s", text, t->ours);
         else
-            rm.Log(ctx, "notice", "the argument %s has no effect in tamis and is ignored", t->name);
+            rm.Log(ctx, "notice", "the argument %s has no effect in tamis and is ignored", text);
         return true;
     }
     rm.Log(

@@ -1,7 +1,7 @@
 /*
  * The data type "tamis-set". What the server saves of a value:
  *
- *   unsigned   kind: 1 filter, 2 index, 3 the first bytes of a value that is being loaded
+ *   unsigned   kind: 1 filter, 2 records, 3 the first bytes of a value that is being loaded
  *              + 16 if it is published: stream, owner and seven numbers follow
  *              + 32 if it is published with its key
  *              + 64 if it belongs to the family of the server that saves it
@@ -17,7 +17,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PUBLISHED = 16, TELLS = 32, OWN = 64, FLAGS = PUBLISHED | TELLS | OWN };
+enum {
+    PUBLISHED = 16,
+    TELLS = 32,
+    OWN = 64,
+    PLACES = 128,
+    FLAGS = PUBLISHED | TELLS | OWN | PLACES
+};
 
 RedisModuleType *type, *foreign_type, *cuckoo_type;
 
@@ -75,25 +81,41 @@ static void save_bytes(RedisModuleIO *io, const struct value *v)
     rm.SaveStringBuffer(io, "", 0);
 }
 
+/* A small filter without a stated capacity: its empty set, and the places of its keys. */
+static void save_places(RedisModuleIO *io, const struct value *v)
+{
+    uint8_t places[SMALL_PLACES_LEN];
+    value_insist(true);
+    struct value empty = {.kind = v->kind, .set = small_start(v->small)};
+    save_bytes(io, &empty);
+    set_free(empty.set);
+    rm.SaveStringBuffer(io, (const char *)places, small_places(v->small, places));
+}
+
 static void rdb_save(RedisModuleIO *io, void *value)
 {
     const struct value *v = value;
     WIPED_KEY key[TAMIS_KEY_LEN] = {0};
     bool own = value_key(v, key) && secret_is(key), tells = false;
+    bool places = v->small && small_has_places(v->small);
     if (v->publication)
         tells = v->publication->with_key;
     rm.SaveUnsigned(io, (uint64_t)v->kind + (v->publication ? PUBLISHED : 0) + (tells ? TELLS : 0) +
-                            (own ? OWN : 0));
+                            (own ? OWN : 0) + (places ? PLACES : 0));
     if (v->publication)
         publication_save(io, v->publication);
     if (v->kind == VALUE_PARTIAL)
         rm.SaveStringBuffer(io, (const char *)key, sizeof key);
-    save_bytes(io, v);
+    if (places)
+        save_places(io, v);
+    else
+        save_bytes(io, v);
 }
 
 static void foreign_rdb_save(RedisModuleIO *io, void *value)
 {
     const struct value *v = value;
+    copy_wait(v, true);
     foreign_save(io, v->foreign, v->set != NULL);
     if (v->set)
         save_bytes(io, v);
@@ -184,12 +206,24 @@ static struct value *load_rest(RedisModuleIO *io, uint64_t kind, tamis_reason *r
     return v;
 }
 
+/* False if they are not as save_places() wrote them. */
+static bool load_places(RedisModuleIO *io, struct value *v)
+{
+    size_t len = 0;
+    char *places = rm.LoadStringBuffer(io, &len);
+    bool ok = !rm.IsIOError(io) && places && v->small &&
+              small_put_places(&v->small, (const uint8_t *)places, len);
+    rm.Free(places);
+    return ok;
+}
+
 static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
 {
     WIPED_KEY key[TAMIS_KEY_LEN];
     uint64_t word = rm.LoadUnsigned(io), flags = word & FLAGS, kind = word & ~(uint64_t)FLAGS;
     bool published = flags & PUBLISHED;
-    if (rm.IsIOError(io) || (published && kind != VALUE_FILTER) || (!published && flags & TELLS))
+    if (rm.IsIOError(io) || (published && kind != VALUE_FILTER) || (!published && flags & TELLS) ||
+        (flags & PLACES && (published || kind != VALUE_FILTER)))
         return NULL;
     struct publication *publication = published ? publication_load(io) : NULL;
     if (rm.IsIOError(io) || (published && !publication))
@@ -201,6 +235,14 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
         v->publication = publication;
     else
         publication_free(publication);
+    if (v)
+        value_settle(v, flags & PLACES);
+    if (v && flags & PLACES && !load_places(io, v)) {
+        value_free(v);
+        v = NULL;
+    }
+    if (v)
+        value_recount(v);
     secret_offer(v && flags & OWN && loads(io) && value_key(v, key) ? key : NULL);
     return v;
 }
@@ -256,6 +298,7 @@ static void *foreign_rdb_load(RedisModuleIO *io, int encoding)
 
 static void cuckoo_rdb_save(RedisModuleIO *io, void *value)
 {
+    copy_wait(value, true);
     cuckoo_save(io, ((const struct value *)value)->foreign);
 }
 
@@ -324,6 +367,7 @@ static void foreign_digest(RedisModuleDigest *d, void *value)
     struct buffer head = {0};
     const void *chunk;
     size_t len;
+    copy_wait(v, true);
     if (foreign_head_bytes(v->foreign, &head))
         rm.DigestAddStringBuffer(d, head.data, head.len);
     buffer_free(&head);
@@ -392,6 +436,8 @@ static int defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **valu
         *value = v = moved;
     if (v->foreign && part == 0)
         foreign_move(&v->foreign, defrag_block, ctx);
+    if (v->small)
+        small_move(&v->small, &m);
     if (v->set)
         part = set_move(&v->set, &m, part);
     return part && rm.DefragCursorSet(ctx, part) == RM_OK;

@@ -158,7 +158,9 @@ void value_recount(struct value *v)
     uint32_t parts = 0;
     if (v->kind == VALUE_PARTIAL)
         return;
-    uint64_t items = v->set ? set_items(v->set, &parts) : 0;
+    uint64_t items = v->small ? small_items(v->small, &parts)
+                     : v->set ? set_items(v->set, &parts)
+                              : 0;
     if (v->foreign)
         items += v->foreign->items, parts += v->foreign->n;
     if (items != v->items)
@@ -195,6 +197,62 @@ struct value *value_of(struct set *set)
                        .set = set,
                        .growth = facts.growth,
                        .deletable = facts.deletable});
+}
+
+struct set *value_set(const struct value *v)
+{
+    return v->small ? small_whole(v->small) : v->set;
+}
+
+void value_set_back(const struct value *v, struct set *set)
+{
+    if (set != v->set)
+        set_free(set);
+}
+
+void value_set_keep(struct value *v, struct set *set)
+{
+    small_free(v->small);
+    v->small = NULL;
+    v->set = set;
+}
+
+bool value_settle(struct value *v, bool places)
+{
+    if (v->kind != VALUE_FILTER || !v->set || v->publication || v->kept)
+        return true;
+    bool ok = small_of(v->set, places, &v->small);
+    if (v->small)
+        v->set = NULL;
+    return ok;
+}
+
+bool value_has(const struct value *v, const void *key, size_t len)
+{
+    return v->small ? small_has(v->small, key, len) : tamis_filter_has(as_filter(v->set), key, len);
+}
+
+static __attribute__((noinline)) tamis_error add_to_small(struct value *v, const void *key,
+                                                          size_t len, bool *fresh)
+{
+    enum small_added added = small_add(&v->small, key, len);
+    *fresh = added == SMALL_NEW;
+    if (added != SMALL_OUTGROWN)
+        return added == SMALL_NO_MEMORY ? TAMIS_ENOMEM : TAMIS_OK;
+    struct set *set = value_set(v);
+    tamis_error e = set ? tamis_filter_add(as_filter(set), key, len, fresh) : TAMIS_ENOMEM;
+    if (e == TAMIS_OK)
+        value_set_keep(v, set);
+    else
+        value_set_back(v, set);
+    return e;
+}
+
+tamis_error value_add(struct value *v, const void *key, size_t len, bool *fresh)
+{
+    if (v->small)
+        return add_to_small(v, key, len, fresh);
+    return tamis_filter_add(as_filter(v->set), key, len, fresh);
 }
 
 void value_top(struct value *v, struct set *top)
@@ -297,6 +355,7 @@ void value_free(struct value *v)
     all_parts -= v->parts;
     publication_free(v->publication); /* it uses the filter */
     set_free(v->set);
+    small_free(v->small);
     if (v->kind == VALUE_PARTIAL)
         pieces_in_free(v->in);
     if (v->foreign) {
@@ -314,30 +373,41 @@ static int copy_bytes(void *context, const void *data, size_t len)
     return partial_add(context, data, len, true, &reason) != TAMIS_OK;
 }
 
+static struct value *copy_sets(const struct value *v, bool beside)
+{
+    struct mem_later bytes = {0};
+    struct set *set = NULL;
+    struct value *copy = NULL;
+    mem_copy_later(&bytes);
+    struct foreign *f = v->foreign ? foreign_copy(v->foreign) : NULL;
+    bool good = (f || !v->foreign) && (!v->set || set_clone(&set, v->set, false) == TAMIS_OK);
+    mem_copy_later(NULL);
+    if (good && !beside)
+        mem_copy_now(&bytes);
+    if (good)
+        copy = f ? value_foreign(f, set) : value_of(set);
+    else
+        foreign_free(f);
+    if (copy)
+        copy_beside(v, copy, &bytes);
+    mem_later_free(&bytes);
+    return copy;
+}
+
 static struct value *copy_value(const struct value *v, bool beside)
 {
-    struct mem_later bytes;
-    struct set *copy = NULL;
     copy_wait(v, true);
-    if (v->foreign) {
-        struct foreign *f = foreign_copy(v->foreign);
-        if (f && v->set && set_clone(&copy, v->set, false) != TAMIS_OK) {
-            foreign_free(f);
-            f = NULL;
+    if (v->small) {
+        struct value *now = value_new(
+            (struct value){.kind = v->kind, .growth = v->growth, .small = small_copy(v->small)});
+        if (now && !now->small) {
+            value_free(now);
+            now = NULL;
         }
-        return f ? value_foreign(f, copy) : NULL;
-    }
-    if (v->set) {
-        if (set_clone_later(&copy, v->set, &bytes) != TAMIS_OK)
-            return NULL;
-        if (!beside)
-            mem_copy_now(&bytes);
-        struct value *now = value_of(copy);
-        if (now)
-            copy_beside(v, now, &bytes);
-        mem_later_free(&bytes);
         return now;
     }
+    if (v->kind != VALUE_PARTIAL)
+        return copy_sets(v, beside);
     struct value *partial = value_partial(pieces_in_total(v->in), true, pieces_in_key(v->in));
     if (partial && value_encode(v, 0, copy_bytes, partial) != TAMIS_OK) {
         value_free(partial);
@@ -365,7 +435,9 @@ size_t value_bytes(const struct value *v)
         bytes += foreign_bytes(v->foreign);
     if (v->publication)
         bytes += sizeof *v->publication + v->publication->stream.room;
-    if (v->set) {
+    if (v->small) {
+        bytes += (size_t)small_bytes(v->small);
+    } else if (v->set) {
         tamis_filter_facts facts;
         set_brief(v->set, &facts);
         bytes += (size_t)facts.bytes;
@@ -375,18 +447,27 @@ size_t value_bytes(const struct value *v)
 
 uint64_t value_encoded_size(const struct value *v)
 {
-    return v->set ? set_encoded_size(v->set, 0) : pieces_in_total(v->in);
+    struct set *set = value_set(v);
+    uint64_t size = set ? set_encoded_size(set, 0) : v->small ? 0 : pieces_in_total(v->in);
+    value_set_back(v, set);
+    return size;
 }
 
 tamis_error value_encode(const struct value *v, unsigned flags, tamis_write write, void *context)
 {
     copy_wait(v, true);
-    return v->set ? set_encode(v->set, flags, write, context)
-                  : pieces_in_encode(v->in, write, context);
+    struct set *set = value_set(v);
+    tamis_error e = set        ? set_encode(set, flags, write, context)
+                    : v->small ? TAMIS_ENOMEM
+                               : pieces_in_encode(v->in, write, context);
+    value_set_back(v, set);
+    return e;
 }
 
 bool value_key(const struct value *v, uint8_t key[TAMIS_KEY_LEN])
 {
+    if (v->small)
+        return small_key(v->small, key);
     if (v->set)
         return set_key(v->set, key);
     if (v->foreign)

@@ -267,7 +267,7 @@ PART = [("lines", "I"), ("depth", "I"), ("width", "I"), ("stash", "I"), ("stashe
         ("coarse", "I"), ("excess", "I"), ("zero1", "I"), ("used", "Q"), ("keys", "Q"),
         ("mass", "Q"), ("zero2", "Q")]
 GROWTHS = ["", "fixed", "dynamic", "scalable", "flexible", "window", "smooth"]
-DELETABLE, UNIQUE, SHARED_ADDS, PUBLISHED = 1, 2, 8, 32
+DELETABLE, UNIQUE, SHARED_ADDS, PUBLISHED, COMPACT = 1, 2, 8, 32, 64
 
 
 def unpack(fields, data, offset, where):
@@ -312,10 +312,11 @@ def shape_fits(layout, units, k, hash_id):
 def check_head(h, hash_id, at):
     flags = h["flags"]
     dynamic, window = h["growth"] == 2, h["growth"] == 5
-    need(1 <= h["growth"] <= 6 and 1 <= h["layout"] <= 2 and flags < 64, at, "growth or layout")
+    need(1 <= h["growth"] <= 6 and 1 <= h["layout"] <= 2 and flags < 128, at, "growth or layout")
     smooth = h["growth"] == 6
-    need(not smooth or (h["layout"] == 2 and not flags & PUBLISHED), at, "the layout")
-    need(h["parts"] <= (256 if smooth else 0), at, "parts of lines")
+    need(not smooth or (hash_id != 3 and not flags & PUBLISHED), at, "the layout")
+    need(smooth or not flags & COMPACT, at, "compact without smooth growth")
+    need(h["parts"] <= (512 if smooth else 0), at, "parts of lines")
     forecast = struct.pack("<3dI", h["level"], h["trend"], h["base_rate"], h["rates"])
     need(not smooth or not any(forecast) and not h["pending"], at, "a forecast or pending removals")
     need(not (smooth and flags & DELETABLE and h["n"]), at, "a vector beside lines")
@@ -374,7 +375,7 @@ class Part:
         power = 1 << r["lines"].bit_length() - 1 if r["lines"] else 1
         need(0 < r["lines"] < 1 << 28 and (r["lines"] == power or
                                            r["lines"] - power >= power // 16), at, "lines")
-        need(r["width"] in self.SLOTS and r["depth"] in (0, 4, 8), at, "width or depth")
+        need(r["width"] in self.SLOTS and r["depth"] in (0, 4, 9), at, "width or depth")
         need(5 * r["stashed"] <= 4 * r["stash"] and (r["stashed"] or not r["stash"]), at, "stash")
         self.width, self.bits = r["width"], r["width"] - 1 + power.bit_length() - 1
 
@@ -505,7 +506,7 @@ class Part:
 
 
 class Structure:
-    """What filters and indexes share: sections, counters, pending removals, families."""
+    """What filters and records share: sections, counters, pending removals, families."""
 
     def __init__(self, container, kind, name):
         c = self.container = container
@@ -655,7 +656,7 @@ class Filter(Structure):
                 digest, self.head["layout"], v.record["units"], v.record["k"]))
             for i, v in enumerate(self.vectors))
         if self.places:
-            place = digest[0] >> 56
+            place = digest[0] >> 55
             found = found or self.places[max(first for first in self.places
                                              if first <= place)].has(digest[0])
         hidden = self.head["flags"] & UNIQUE and self.pending.get(digest, (0, 0))[1]
@@ -723,11 +724,11 @@ def placed(parts, at):
     """Parts by their first places, which they take in order."""
     found, place = {}, 0
     for part in parts:
-        places = 256 >> part.record["depth"]
-        need(place % places == 0 and place < 256, at, "the place of a part")
+        places = 512 >> part.record["depth"]
+        need(place % places == 0 and place < 512, at, "the place of a part")
         found[place] = part
         place += places
-    need(place == 256 or not parts, at, "places without a part")
+    need(place == 512 or not parts, at, "places without a part")
     return found
 
 
@@ -836,7 +837,7 @@ def normal(type_, value):
     return value if found is None else found
 
 
-# ---- indexes -------------------------------------------------------------------------------------
+# ---- records -------------------------------------------------------------------------------------
 
 LAYER = [("id", "I"), ("slot", "I"), ("capacity", "Q"), ("load", "Q"), ("count", "Q"),
          ("fpp", "d"), ("born", "Q"), ("zero1", "Q"), ("zero2", "Q")]
@@ -1482,7 +1483,7 @@ class Patch:
             base = old.places.get(place)
             before = pack(PART, base.record) if base else bytes(64)
             parts.append(Part(unpack(PART, self.stream.image(self.records, before), 0, 56), 56))
-            place += 256 >> parts[-1].record["depth"]
+            place += 512 >> parts[-1].record["depth"]
         return lines, placed(parts, 56)
 
     def read_parts(self, places):
@@ -1720,7 +1721,7 @@ class Cursor:
         place = {"offset": self.number(), "length": self.number(), "line": self.number(), "skip": 0,
                  "restart": b""}
         how = self.byte()
-        need(how < 64, self.at, "a place")
+        need(how < 128, self.at, "a place")
         place["at"], place["at_len"] = place["offset"], place["length"]
         if how & 1:
             place["at"], place["at_len"], place["skip"] = self.number(), self.number(), self.number()
@@ -1733,6 +1734,7 @@ class Cursor:
         if how & 16:
             place["header"] = self.raw(self.number())
         place["turns"] = bool(how & 32)
+        place["lined"] = bool(how & 64)
         need(place["skip"] <= place["offset"], self.at, "a place")
         return place
 
@@ -1740,7 +1742,7 @@ class Cursor:
 def inputs_of(catalog):
     """(head, roots, entries by id, parts of each segment) of a catalog made by tamis index."""
     c = Cursor(catalog.note)
-    need(c.byte() == 3, 0, "the version of the table of inputs")
+    need(c.byte() == 4, 0, "the version of the table of inputs")
     head = {"format": c.byte(), "delimiter": c.byte(), "headless": c.byte(),
             "flags": c.byte(), "records": c.string(), "pattern": c.string(),
             "time": c.string(), "zone": c.string(), "segment": c.number(), "next_id": c.number()}
@@ -1765,6 +1767,7 @@ def inputs_of(catalog):
         e.update(format=c.byte(), delimiter=c.byte())
         if e["format"] == 4:
             e["records"] = c.string()
+        e["time"] = c.string()
         e.update(damaged=bool(flags & 2), unread=bool(flags & 4), racy=bool(flags & 8),
                  unknown=bool(flags & 32), device=c.number(), inode=c.number(),
                  size=c.number(), mtime=struct.unpack("<q", c.raw(8))[0],

@@ -43,6 +43,24 @@ MATH_HEADERS = re.compile(r"<(math|tgmath|complex|fenv)\.h>")
 MATH_FILES = re.compile(r"src/plan/.*\.c$")
 
 FILE_WARN, FILE_MAX, FUNCTION_MAX = 600, 700, 60
+TAMIS_H_MAX = 600
+
+# Public functions that only tests call: what a user of the library needs them for.
+FOR_USERS = {
+    "tamis_filter_build": "fills a large filter with all cores",
+    "tamis_filter_limit": "moves the memory limit of a filter in use; the module does so for values of both kinds",
+    "tamis_follower_encode": "keeps the state of a follower elsewhere than in a file",
+    "tamis_gather_clear": "begins a segment anew after its input turned out to be bad",
+    "tamis_plan_items": "the number of keys behind a count of bits; the library counts with it",
+    "tamis_records_clear": "as tamis_filter_clear",
+    "tamis_records_clone": "as tamis_filter_clone",
+    "tamis_records_decode": "as tamis_filter_decode",
+    "tamis_records_digest_many": "as tamis_filter_digest_many",
+    "tamis_records_encode": "as tamis_filter_encode",
+    "tamis_records_encoded_size": "as tamis_filter_encoded_size",
+    "tamis_records_equal": "as tamis_filter_equal",
+    "tamis_records_limit": "as tamis_filter_limit",
+}
 
 # Wordings that comments and messages avoid, and what to write instead.
 WORDINGS = [(re.compile(pattern), instead) for pattern, instead in [
@@ -72,6 +90,8 @@ WORDINGS = [(re.compile(pattern), instead) for pattern, instead in [
     (r"\bserves on\b", "is kept"),
     (r"\blets? (?:\w+ ){0,2}go\b", "drops, frees"),
     (r"\bso much the better\b", "that is fine"),
+    (r"\bso many\b(?!(?: \w+){0,4} (?:as|that)\b)", "this many"),
+    (r"\b(?:that|which) cannot be\b(?! \w)", "impossible"),
     (r"\bnone of ours\b", "not written by tamis")]]
 
 # Written apart so that this file passes its own rules.
@@ -183,9 +203,9 @@ def rule_folders(tree):
     """a folder of src/ includes only those above it, by the header that each offers"""
     include = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
     found, seen = [], {}
-    for path in tree.c_files(("src/", "cli/")):
+    for path in tree.c_files(("src/", "cli/", "redis/")):
         top, folder = folder_of(path)
-        known = FOLDERS if top == "src" else CLI_FOLDERS + [None]
+        known = FOLDERS if top == "src" else CLI_FOLDERS + [None] if top == "cli" else [None]
         if folder not in known:
             found.append("%s: no such folder in tools/lint.py" % path)
         name = os.path.basename(path)
@@ -241,8 +261,9 @@ def rule_targets(tree):
 
 
 def rule_file_length(tree):
-    """files have at most 700 lines (a warning from 600)"""
-    found = []
+    """files have at most 700 lines (a warning from 600), tamis.h at most 600"""
+    header = tree.text("include/tamis.h").count("\n")
+    found = ["include/tamis.h: %d lines" % header] if header > TAMIS_H_MAX else []
     for path in tree.c_files(("src/", "cli/", "redis/")):
         length = tree.text(path).count("\n")
         if length > FILE_MAX:
@@ -286,10 +307,47 @@ def rule_function_length(tree):
             for name, start, length in functions(tree.code(path)) if length > FUNCTION_MAX]
 
 
+def public_functions(tree):
+    """(header, result, name, parameters) of each public function."""
+    declared = re.compile(r"TAMIS_API\s+([^;()]*?)\b(tamis_\w+)\(([^;]*)\);")
+    for path in tree.c_files(("include/",)):
+        for match in declared.finditer(tree.code(path)):
+            yield path, match.group(1).strip(), match.group(2), " ".join(match.group(3).split())
+
+
+def rule_public_functions(tree):
+    """a public function has a caller outside the tests, or users need it for a stated purpose"""
+    callers = tree.c_files(("cli/", "redis/", "src/carrier/", "examples/", "lab/", "bench/"))
+    called = {name for path in callers for name in re.findall(r"\btamis_\w+", tree.code(path))}
+    public = [name for _, _, name, _ in public_functions(tree)]
+    return (["%s: only tests call it" % name for name in public
+             if name not in called and name not in FOR_USERS] +
+            ["%s: in FOR_USERS, but it has a caller or is not there" % name for name in FOR_USERS
+             if name in called or name not in public])
+
+
+def rule_reasons(tree):
+    """a public function that can fail by more than one of its arguments takes a reason, last"""
+    from_outside = re.compile(r"_options \*|\bconst char \*|\bconst void \*(?:data|message|patch|tag)\b|"
+                              r"\buint64_t segment\b")
+    return ["%s: %s takes no reason" % (path, name)
+            for path, result, name, parameters in public_functions(tree)
+            if result == "tamis_error" and from_outside.search(parameters)
+            and not parameters.endswith("tamis_reason *reason")]
+
+
 def rule_leftovers(tree):
     """no notes of unfinished work, no merge left half-way"""
     return ["%s:%d: %s" % (path, number, match.group(0)) for pattern in (LEFTOVERS, CONFLICTS)
             for path, number, match in each_line(tree, tree.paths, pattern, code=False)]
+
+
+def rule_root(tree):
+    """what is at the root is in README's map, and nothing else is there"""
+    shown = {line.split()[0].split("/")[0] for line in tree.text("README.md").split("## Map")[1].split("```")[1].split("\n")
+             if line[:1].strip()}
+    return ["%s is not in README.md's map" % name for name in sorted({p.split("/")[0] for p in tree.paths})
+            if name not in shown | {".gitignore", "README.md"}]
 
 
 def rule_mutations(_tree):
@@ -306,16 +364,47 @@ def rule_mutations(_tree):
     return wrong
 
 
+def callees(tree):
+    """For each function of the product, the names that it calls or passes on."""
+    found = {}
+    for path in tree.c_files(("src/", "cli/", "redis/")):
+        code = tree.code(path)
+        lines = code.split("\n")
+        for name, start, length in functions(code):
+            body = "\n".join(lines[start - 1:start + length + 1])
+            found.setdefault(name, set()).update(
+                re.findall(r"(?<![.>\w])([a-z_]\w+)\(", body) +
+                re.findall(r"[(,=?:]\s*([a-z_]\w+_\w+)\b(?!\s*[(.\[])", body))
+    return found
+
+
+def calls_to(graph, starts, goal, most):
+    """Whether one of `starts` leads to `goal` in at most so many calls."""
+    seen, now = set(starts), set(starts)
+    for _ in range(most):
+        now = {called for name in now for called in graph.get(name, ()) if called in graph} - seen
+        seen |= now
+    return goal in seen
+
+
+WALK_MOST = 7    # calls from one of the steps before to the next one that a walk names
+
+
 def rule_walks(tree):
-    """the functions of the walks in docs/design.md are where the page says"""
+    """the functions of the walks in docs/design.md are where the page says, and lead to one another"""
     text = tree.text("docs/design.md").split("## Four walks")[1].split("\n## ")[0]
-    steps = re.findall(r"`(\w+)`\s+\(((?:src|cli|redis)/[\w./]+)\)", text)
-    found = [] if len(steps) > 25 else ["docs/design.md: %d steps only" % len(steps)]
-    for name, path in steps:
-        if path not in tree.paths:
-            found.append("docs/design.md: %s is not there" % path)
-        elif not re.search(r"^(?!\s).*\b%s\(" % name, tree.code(path), re.M):
-            found.append("docs/design.md: no function %s in %s" % (name, path))
+    step = re.compile(r"`(\w+)`\s+\(((?:src|cli|redis)/[\w./]+)\)")
+    walks = [step.findall(walk) for walk in text.split("\n**")[1:]]
+    count, graph = sum(len(walk) for walk in walks), callees(tree)
+    found = [] if len(walks) == 4 and count > 25 else ["docs/design.md: %d steps only" % count]
+    for walk in walks:
+        for i, (name, path) in enumerate(walk):
+            if path not in tree.paths:
+                found.append("docs/design.md: %s is not there" % path)
+            elif not re.search(r"^(?!\s).*\b%s\(" % name, tree.code(path), re.M):
+                found.append("docs/design.md: no function %s in %s" % (name, path))
+            elif i and not calls_to(graph, [before for before, _ in walk[:i]], name, WALK_MOST):
+                found.append("docs/design.md: nothing before %s leads to it" % name)
     return found
 
 
@@ -328,9 +417,13 @@ def prose(tree, path):
 
 
 def rule_words(tree):
-    """comments and messages are in plain technical English"""
+    """comments, messages and pages are in plain technical English"""
+    pages = [path for path in tree.paths if path.endswith(".md")]
+    texts = [(path, number, text) for path in tree.c_files() for number, text in prose(tree, path)]
+    texts += [(path, number, line) for path in pages
+              for number, line in enumerate(tree.text(path).split("\n"), 1)]
     return ["%s:%d: %r: write: %s" % (path, number, match.group(0), instead)
-            for path in tree.c_files(PRODUCT) for number, text in prose(tree, path)
+            for path, number, text in texts
             for pattern, instead in WORDINGS for match in pattern.finditer(text)]
 
 
@@ -348,6 +441,24 @@ def rule_struct_names(tree):
     return found
 
 
+def rule_function_names(tree):
+    """no function of one file has the name of a function that other files of its part call"""
+    found = []
+    for folder in ("src/", "cli/", "redis/"):
+        own, shared = [], {}
+        for path in tree.c_files((folder,)):
+            code = tree.code(path)
+            for name in {name for name, _, _ in functions(code)} - {"__attribute__"}:
+                head = re.search(r"^(?![ \t#])[^;{}\n]*\b%s\([^;{}]*\)\s*\{" % name, code, re.M)
+                if head and re.match(r"(?:static|ALWAYS_INLINE)\b", head.group(0)):
+                    own.append((name, path))
+                elif head:
+                    shared[name] = path
+        found += ["%s: %s() is the name of one in %s" % (path, name, shared[name])
+                  for name, path in own if name in shared]
+    return found
+
+
 def rule_heads(tree):
     """every source file begins with what it is for"""
     return ["%s: its head says nothing" % path
@@ -362,8 +473,9 @@ def rule_registries(tree):
 
 
 RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix, rule_targets,
-         rule_file_length, rule_function_length, rule_leftovers, rule_mutations,
-         rule_walks, rule_words, rule_struct_names, rule_heads, rule_registries]
+         rule_file_length, rule_function_length, rule_public_functions, rule_reasons, rule_leftovers, rule_root,
+         rule_mutations,
+         rule_walks, rule_words, rule_struct_names, rule_function_names, rule_heads, rule_registries]
 SHOWN = 40
 
 

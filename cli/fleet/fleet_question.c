@@ -150,7 +150,7 @@ static const char *const member[MEMBERS] = {
     "tamis_question", "catalog", "words", "lists", "since", "until", "fields", "count_by",
     "count",          "json",    "file",  "line",  "tag",   "limit", "known",  "types"};
 
-static bool wrong(const char *why)
+static bool not_a_question(const char *why)
 {
     return refuse("not a question: %s: it comes from tamis find --fleet, of this version or an "
                   "older one",
@@ -251,7 +251,7 @@ static bool take_members(struct travelling *q, const struct value *v)
     const char *version = NULL, *limit = NULL;
     char *end = "";
     if (!take_text(q, &v[VERSION], &version) || !version || strcmp(version, "1") != 0)
-        return wrong(version ? "another version" : "no version");
+        return not_a_question(version ? "another version" : "no version");
     bool good = take_text(q, &v[CATALOG], &q->catalog) && take_text(q, &v[SINCE], &q->since) &&
                 take_text(q, &v[UNTIL], &q->until) && take_text(q, &v[FIELDS], &q->fields) &&
                 take_text(q, &v[COUNT_BY], &q->count_by) && take_text(q, &v[LIMIT], &limit);
@@ -263,10 +263,10 @@ static bool take_members(struct travelling *q, const struct value *v)
     q->limited = limit != NULL;
     q->limit = limit ? strtoull(limit, &end, 10) : 0;
     if (!good || *end || (limit && !q->limit))
-        return wrong("a member of another kind");
+        return not_a_question("a member of another kind");
     if (!take_words(q, v))
-        return wrong("its words, or a list that they name");
-    return take_known(q, v) || wrong("its fields");
+        return not_a_question("its words, or a list that they name");
+    return take_known(q, v) || not_a_question("its fields");
 }
 
 bool travelling_read(struct travelling *q, int fd)
@@ -277,7 +277,7 @@ bool travelling_read(struct travelling *q, int fd)
     struct record record;
     *q = (struct travelling){0};
     bool good = (bytes_read(&text, fd, QUESTION_MOST) && text.len < QUESTION_MOST) ||
-                wrong("it cannot be read");
+                not_a_question("it cannot be read");
     while (text.len && (text.data[text.len - 1] == '\n' || text.data[text.len - 1] == '\r'))
         text.len--;
     bytes_put(&text, "\n", 1);
@@ -286,7 +286,7 @@ bool travelling_read(struct travelling *q, int fd)
                                                    text.data, text.len, NULL) == TAMIS_OK) ||
                     no_memory("question"));
     good = good && ((parser_next(p.parser, &record) == PARSED_RECORD && !record.unfit) ||
-                    wrong("no JSON object on one line"));
+                    not_a_question("no JSON object on one line"));
     good = good && take_members(q, record.values);
     parsing_end(&p);
     return good;

@@ -227,10 +227,20 @@ static int read_places(struct find *f, struct target *t)
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-static bool options_fit(struct find *f, const struct words *words)
+/* Is there anything to answer, or is the question what can be asked? */
+static bool is_asked(const struct find *f)
+{
+    const struct travelling *q = &f->asked;
+    return q->since || q->until || q->count || q->count_by || q->fields || q->file || q->line ||
+           q->tag || q->limited || f->segments || f->explain;
+}
+
+static bool options_fit(struct find *f, const struct words *words, bool split, size_t before)
 {
     if (words->n == 0)
         return refuse("no catalog: CATALOG: give one made by tamis index, or its folder");
+    if (split && before == 0)
+        return refuse("no catalog: --: give at least one before it");
     if (f->asked.count + f->segments + f->explain + (f->asked.count_by != NULL) > 1)
         return refuse("two kinds of answer: --count, --count-by, --segments, --explain: give one "
                       "of them");
@@ -259,9 +269,17 @@ static void choose_form(struct find *f)
     o->colour = o->terminal && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-/* Nothing was found: perhaps because a value is not of its type. */
+/* Nothing was found: perhaps because a value is not of its type, or a catalog was taken for a word. */
 static void tell_doubts(const struct find *f)
 {
+    struct stat st;
+    for (size_t i = 0; f->n == 1 && i < f->asked.n; i++)
+        if (stat(f->asked.words[i], &st) == 0) {
+            remark("none: %s: that was searched as a word of the line; to search it as a catalog, "
+                   "write -- after the catalogs",
+                   f->asked.words[i]);
+            return;
+        }
     for (size_t i = 0; i < f->n; i++) {
         const struct question *q = &f->target[i].question;
         for (size_t j = 0; j < q->n; j++)
@@ -286,18 +304,18 @@ static int find_all(struct find *f)
     output_of(f, &f->target[0]);
     if (f->output.form == OUT_FIELDS)
         out_header(&f->output);
-    for (size_t i = 0; i < f->n; i++) {
-        struct target *t = &f->target[i];
-        if (stops && f->matches >= f->asked.limit)
-            break;
+    size_t asked = 0;
+    for (; asked < f->n && !(stops && f->matches >= f->asked.limit); asked++) {
+        struct target *t = &f->target[asked];
         int one = f->segments ? list_places(f, t) : read_places(f, t);
-        one = missed_tell(&t->missed, t->path, one);
         status = one == TROUBLE || status == TROUBLE ? TROUBLE : one == FOUND ? FOUND : status;
     }
-    travelling_counts(&f->asked, &f->tally, f->matches);
+    for (size_t i = 0; i < asked; i++) /* what was found in one catalog counts for all of them */
+        status = missed_tell(&f->target[i].missed, f->target[i].path, status);
     if (status != TROUBLE && !f->segments && !f->question &&
         !targets_unseen(f->target, f->n, stops && f->matches >= f->asked.limit))
         return TROUBLE;
+    travelling_counts(&f->asked, &f->tally, f->matches);
     if (status == NONE)
         tell_doubts(f);
     return status;
@@ -336,7 +354,7 @@ static int ask_fleet(struct find *f, const struct words *words)
             "only for a single host: --segments, --explain, --trust, --question: run find there");
     if (words->n == 0 && !f->asked.since && !f->asked.until)
         return complain("no question: --fleet %s: give what to find", f->fleet.address);
-    if (!options_fit(f, &(struct words){words->word, 1}))
+    if (!options_fit(f, &(struct words){words->word, 1}, false, 0))
         return TROUBLE;
     f->asked.words = words->word;
     f->asked.n = words->n;
@@ -403,13 +421,14 @@ int verb_find(int argc, char **argv)
     int status = TROUBLE;
     if (f.fleet.address)
         return ask_fleet(&f, &words);
-    bool good = (!f.question || take_question(&f, &words)) && options_fit(&f, &words);
+    bool good =
+        (!f.question || take_question(&f, &words)) && options_fit(&f, &words, split, before);
     size_t n = split ? before : words.n ? 1 : 0;
     choose_form(&f);
     f.target = good ? calloc(n + 1, sizeof *f.target) : NULL;
     for (; good && f.n < n; f.n++)
         good = target_open(&f.target[f.n], words.word[f.n], &f.files);
-    if (good && n == words.n && !f.asked.since && !f.asked.until)
+    if (good && n == words.n && !is_asked(&f))
         status = targets_about(f.target, f.n, f.asked.json);
     else if (good && read_questions(&f, words.word + n, words.n - n))
         status = find_all(&f);

@@ -70,7 +70,6 @@ void needle_of(struct needle *needle, const struct question *question,
 /* The records of a text that may match, in turn; most of the others are not parsed. */
 struct seek {
     struct parser *parser;
-    const struct selection *selection;
     const struct input_text *text;
     const struct needle *needle; /* NULL: all records are parsed */
     bool escapes, running;

@@ -8,7 +8,7 @@
 #include "ui/report.h"
 
 #define EXAMPLE_TEXT ((size_t)64 << 10) /* bytes of a file that are read for examples */
-#define EXAMPLE_MOST 3                  /* files of each format that are read */
+#define EXAMPLE_MOST 32                 /* files of each format that are read */
 #define SHOWN        40                 /* bytes of an example */
 
 /* A value of each field, from the first records that have one. */
@@ -89,13 +89,12 @@ static void report_fields(const struct target *t, const struct examples *e)
 /* The first and last time of the time attributes, as far as the catalog knows. */
 static void report_times(const struct target *t)
 {
-    const char *names[] = {READ_TIME, t->inputs.dialect.time};
     tamis_range all = {{INT64_MAX, 0}, {INT64_MIN, 0}}, one;
     char text[2][TIME_NORMAL_MAX] = {"", ""};
-    for (size_t i = 0; i < COUNT(names); i++) {
-        const struct field *f = names[i] ? field_named(&t->own, names[i], strlen(names[i])) : NULL;
-        for (uint64_t s = 0;
-             f && f->attribute != NOT_INDEXED && s < tamis_catalog_segments(t->catalog); s++) {
+    for (size_t i = 0; i < t->own.n; i++) {
+        const struct field *f = &t->own.field[i];
+        bool known = f->attribute != NOT_INDEXED && inputs_time(&t->inputs, f->name);
+        for (uint64_t s = 0; known && s < tamis_catalog_segments(t->catalog); s++) {
             if (!tamis_catalog_bounds(t->catalog, s, f->attribute, &one))
                 continue;
             all.low = tamis_order_compare(one.low, all.low) < 0 ? one.low : all.low;

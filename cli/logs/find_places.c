@@ -9,12 +9,17 @@
 
 void missed_add(struct missed *m, const char *base, const char *path, const char *why, bool weak)
 {
-    m->n += !weak;
-    m->unknown += weak;
-    if (m->path && (weak || !m->weak))
+    char *name = base_join(base, path);
+    bool again =
+        name && m->path && strcmp(m->path, name) == 0; /* known as damaged, and read again */
+    m->n += !weak && !again;
+    m->unknown += weak && !again;
+    if (again || (m->path && (weak || !m->weak))) {
+        free(name);
         return;
+    }
     free(m->path);
-    m->path = base_join(base, path);
+    m->path = name;
     m->weak = weak;
     strncpy(m->why, why, sizeof m->why - 1);
 }

@@ -3,7 +3,7 @@
  *
  * Threads take groups of places in turn. What a group prints is held back until all groups before it are printed. A
  * thread may be at most a window of groups ahead, and the group whose turn it is writes directly, so memory stays
- * bounded whatever matches.
+ * bounded whatever matches. Whoever prints does so without the lock, since a pipe may be full: the others go on.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,7 +32,8 @@ struct party {
     struct scan *scan;
     struct place_group *group;
     size_t n, next, turn; /* next to be taken, next to be printed */
-    uint64_t printed;
+    uint64_t printed; /* records, with a limit; of whoever has the turn, as what was printed last */
+    bool printing;    /* somebody prints a group that is done */
     pthread_mutex_t lock;
     pthread_cond_t change;
     size_t told; /* the last file whose error was reported */
@@ -57,7 +58,7 @@ struct hand {
 
 /* ---- printing -------------------------------------------------------------------------------- */
 
-/* With the lock: prints the header of the first record, unless it was the last one printed. The output of the
+/* In the group's turn: prints the header of the first record, unless it was the last one printed. The output of the
    group contains later headers. */
 static void print_header(struct scan *s, struct place_group *g)
 {
@@ -73,18 +74,19 @@ static void print_header(struct scan *s, struct place_group *g)
     }
 }
 
-/* With the lock, in the group's turn: prints what it holds. */
-static void print_group(struct party *p, struct place_group *g)
+/* In the group's turn: prints what it holds. False if nothing more is to be printed. */
+static bool print_group(struct party *p, struct place_group *g)
 {
     struct scan *s = p->scan;
     size_t len = g->out.len;
+    bool full = false;
     if (s->limit != UINT64_MAX) {
         uint64_t left = s->limit - p->printed;
         size_t n = g->n_ends < left ? g->n_ends : (size_t)left;
         len = n ? g->end[n - 1] : 0;
         p->printed += n;
         g->n_ends = 0;
-        p->stop |= p->printed == s->limit;
+        full = p->printed == s->limit;
     }
     if (len) {
         print_header(s, g);
@@ -94,7 +96,7 @@ static void print_group(struct party *p, struct place_group *g)
             put_bytes(g->out.data, len);
     }
     g->out.len = 0;
-    p->stop |= put_failed();
+    return !full && !put_failed();
 }
 
 static void group_free(struct place_group *g)
@@ -106,18 +108,26 @@ static void group_free(struct place_group *g)
     g->end = NULL;
 }
 
-/* With the lock: prints all groups that are done and whose turn it is. */
+/* With the lock, which is released meanwhile: prints all groups that are done and whose turn it is. */
 static void print_ready(struct party *p)
 {
-    while (p->turn < p->n && p->group[p->turn].done && !p->stop) {
-        struct place_group *g = &p->group[p->turn++];
-        print_group(p, g);
+    while (!p->printing && p->turn < p->n && p->group[p->turn].done && !p->stop) {
+        struct place_group *g = &p->group[p->turn];
+        p->printing = true;
+        pthread_mutex_unlock(&p->lock);
+        bool more = print_group(p, g);
         group_free(g);
+        pthread_mutex_lock(&p->lock);
+        p->printing = false;
+        p->stop |= !more;
+        p->turn++;
+        pthread_cond_broadcast(&p->change);
     }
     pthread_cond_broadcast(&p->change);
 }
 
-/* The group holds much output: prints it if it is its turn, or waits for its turn if it is too much. */
+/* The group holds much output: prints it if it is its turn, which stays until it is done, or waits for its turn if it
+   is too much. */
 static void relieve(struct party *p, struct place_group *g)
 {
     if (g->out.len < CHUNK)
@@ -125,8 +135,12 @@ static void relieve(struct party *p, struct place_group *g)
     pthread_mutex_lock(&p->lock);
     while (g->out.len > AHEAD && &p->group[p->turn] != g && !p->stop)
         pthread_cond_wait(&p->change, &p->lock);
-    if (&p->group[p->turn] == g && !p->stop)
-        print_group(p, g);
+    bool mine = &p->group[p->turn] == g && !p->stop;
+    pthread_mutex_unlock(&p->lock);
+    if (!mine || print_group(p, g))
+        return;
+    pthread_mutex_lock(&p->lock);
+    p->stop = true;
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -127,7 +127,6 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
     const struct dialect *dialect = &selection->dialect;
     *k = (struct seek){.parser = parser,
                        .text = text,
-                       .selection = selection,
                        .start = text->data,
                        .at = text->data,
                        .end = text->data + text->len,
@@ -135,9 +134,8 @@ tamis_error seek_begin(struct seek *k, struct parser *parser, const struct selec
     k->needle = needle->bytes.len && lines_alone(dialect, text, &needle->bytes) ? needle : NULL;
     k->escapes = dialect->format == READ_JSONL || dialect->format == READ_LOGFMT ||
                  dialect->format == READ_SYSLOG || dialect->format == READ_ZEEK;
-    if (k->needle)
-        return TAMIS_OK;
-    k->at = k->end;
+    if (!k->needle)
+        k->at = k->end;
     tamis_error error = parser_begin(parser, selection, text->data, text->len);
     parser_context(parser, text);
     return error;
@@ -165,7 +163,7 @@ static const uint8_t *next_place(struct seek *k)
 }
 
 /* Passes the line of the next position to the parser; false: there is none. */
-static bool next_line(struct seek *k, tamis_error *error)
+static bool next_line(struct seek *k)
 {
     const uint8_t *place = next_place(k), *line, *end;
     if (place == k->end)
@@ -177,8 +175,7 @@ static bool next_line(struct seek *k, tamis_error *error)
     k->runs++;
     if (k->runs > 64 && k->runs * DENSE > (uint64_t)(end - k->start))
         end = k->end;
-    *error = parser_begin(k->parser, k->selection, line, (size_t)(end - line));
-    parser_context(k->parser, k->text);
+    parser_piece(k->parser, k->text, line, (size_t)(end - line));
     k->at = end;
     return true;
 }
@@ -186,17 +183,14 @@ static bool next_line(struct seek *k, tamis_error *error)
 enum parsed seek_next(struct seek *k, struct record *record)
 {
     for (;;) {
-        tamis_error error = TAMIS_OK;
         if (!k->needle || k->running) {
             enum parsed parsed = parser_next(k->parser, record);
             if (parsed != PARSED_END || !k->needle)
                 return parsed;
             k->running = false;
         }
-        if (k->at == k->end || !next_line(k, &error))
+        if (k->at == k->end || !next_line(k))
             return PARSED_END;
-        if (error != TAMIS_OK)
-            return PARSED_NOMEM;
         k->running = true;
     }
 }

@@ -74,7 +74,8 @@ bool target_take(struct target *t, tamis_catalog *catalog)
     size_t len;
     t->catalog = catalog;
     const void *note = tamis_catalog_note(catalog, &len);
-    if (!succeeded(inputs_decode(&t->inputs, note, len, &reason), &reason, t->path))
+    if (!succeeded(inputs_decode(&t->inputs, note, len, &reason), &reason, t->path) ||
+        !inputs_zone(&t->inputs, t->path))
         return false;
     t->bits = calloc(target_words(t) + 1, sizeof *t->bits);
     t->hit = calloc(target_words(t) + 1, sizeof *t->hit);
@@ -168,27 +169,49 @@ bool targets_know(struct target *targets, size_t n, const struct note_field *kno
 size_t question_period_of(const struct question *q, const struct dialect *dialect)
 {
     const char *name = dialect->time ? dialect->time : READ_TIME;
+    if (!dialect->time && !read_timed(dialect->format) && dialect->format != READ_PATTERN)
+        return NO_COLUMN; /* no record has a time */
     for (size_t i = 0; i < q->n_periods; i++)
         if (strcmp(q->name[q->period[i]], name) == 0)
             return q->period[i];
     return NO_COLUMN;
 }
 
-/* The fields with the time, depending on the format of the input. */
+/* Adds the field as one that has times. */
+static bool add_period(struct target *t, const char *name)
+{
+    const struct field *known = field_named(&t->own, name, strlen(name));
+    struct field f = {name, TAMIS_TIME, NOT_INDEXED, false};
+    if (known && known->type == TAMIS_TIME)
+        f = *known;
+    return question_period_field(&t->question, &f) || no_memory(t->path);
+}
+
+/* The fields with the time, depending on the input: first those of inputs in the catalog, which rule out segments;
+   then those that a new file may have. (The note of a fleet has no inputs, but all fields.) */
 static bool find_periods(struct target *t)
 {
-    struct question *q = &t->question;
-    const char *names[] = {READ_TIME, t->inputs.dialect.time};
-    for (size_t i = 0; i < COUNT(names); i++) {
-        const struct field *known =
-            names[i] ? field_named(&t->own, names[i], strlen(names[i])) : NULL;
-        struct field f = {names[i], TAMIS_TIME, NOT_INDEXED, false};
-        if (known && known->type == TAMIS_TIME)
-            f = *known;
-        if (names[i] && !question_period_field(q, &f))
-            return no_memory(t->path);
+    const struct inputs *in = &t->inputs;
+    const char *last = NULL, *given = in->dialect.time;
+    bool good = true;
+    for (size_t i = 0; good && i < in->n; i++) {
+        const struct entry *e = &in->entry[i];
+        bool timed = e->time || read_timed(e->format) || e->format == READ_PATTERN;
+        const char *name = e->time ? e->time : READ_TIME;
+        if (!timed || (last && strcmp(last, name) == 0))
+            continue;
+        good = add_period(t, name);
+        last = name;
     }
-    return true;
+    t->question.n_pruning = t->question.n_periods;
+    for (size_t i = 0; good && i < t->own.n; i++)
+        if (inputs_time(in, t->own.field[i].name))
+            good = add_period(t, t->own.field[i].name);
+    good =
+        good && add_period(t, READ_TIME) && (!given || strchr(given, '\n') || add_period(t, given));
+    if (!in->n)
+        t->question.n_pruning = t->question.n_periods;
+    return good;
 }
 
 /* ---- the question ---------------------------------------------------------------------------- */
@@ -244,6 +267,7 @@ static void choose_tag(struct question *q)
 
 static bool read_one(struct target *t, const struct target_question *asked)
 {
+    static const struct field whole = {READ_WHOLE, TAMIS_BYTES, NOT_INDEXED, false};
     char why[QUESTION_WHY];
     struct question *q = &t->question;
     size_t room = t->fields.n + 2;
@@ -256,6 +280,8 @@ static bool read_one(struct target *t, const struct target_question *asked)
         return refuse("%s", why);
     if (timed && !find_periods(t))
         return false;
+    if (!q->n_columns && question_column(q, &whole) == NO_COLUMN)
+        return no_memory(t->path);
     t->name = calloc(room, sizeof *t->name);
     t->column = calloc(room, sizeof *t->column);
     if (!t->name || !t->column)

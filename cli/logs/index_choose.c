@@ -29,6 +29,7 @@
 #define SAMPLE_LEAST  ((size_t)16 << 10) /* bytes per file */
 #define SAMPLE_MOST   ((size_t)4 << 20)
 #define SAMPLE_FIELDS 512
+#define TIMES_LEN     256  /* bytes of the names of attributes that have the time in some input */
 #define SAMPLE_LOOKS  1024 /* values of a field that are all looked at, then one of 16 */
 #define WORDS_PIECE   ((size_t)16 << 10)
 #define WITHOUT       0.025 /* budgets */
@@ -50,6 +51,7 @@ struct sampled {
     const char *name;
     struct distinct_growth values;
     uint64_t records, there;     /* records that have it; with a value that is not empty */
+    uint64_t before;             /* records that had it before the current file */
     uint64_t zeros;              /* numbers with leading zeros */
     uint64_t looked, spaces;     /* values that were looked at; their spaces */
     uint64_t looks[TAMIS_TYPES]; /* what they look like */
@@ -76,8 +78,11 @@ struct sample {
     uint64_t records, first; /* first: number of the first record of the current file */
     uint64_t text, worded;   /* bytes; of these, those whose words were counted */
     double total;            /* text of all inputs */
-    size_t last;             /* the last field found */
-    bool prose, failed;      /* there is text that people would search by words */
+    uint64_t (*most)[SAMPLE_FIELDS /
+                     64]; /* per file whose format defines no time: fields of most records */
+    size_t n_files;
+    size_t last;        /* the last field found */
+    bool prose, failed; /* there is text that people would search by words */
 };
 
 /* ---- growth ---------------------------------------------------------------------------------- */
@@ -263,6 +268,20 @@ static void sample_words(struct sample *s, const struct input_text *text)
     s->worded += len;
 }
 
+/* Which fields do most records of this file have? One of them may be their time. */
+static void note_most(struct sample *s)
+{
+    uint64_t *most = s->most[s->n_files], records = s->records - s->first;
+    bool timed = read_timed(s->input->dialect.format);
+    for (size_t i = 0; i < s->n; i++) {
+        struct sampled *f = &s->field[i];
+        if (!timed && 2 * (f->records - f->before) > records)
+            most[i / 64] |= UINT64_C(1) << i % 64;
+        f->before = f->records;
+    }
+    s->n_files++;
+}
+
 static bool sample_file(struct sample *s, const char *path, size_t most)
 {
     const struct input_options options = {
@@ -283,6 +302,7 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
         s->prose |= input->dialect.format == READ_TEXT || input->dialect.format == READ_SYSLOG;
         error = reader_fields(input, &text, visit, s, &reason);
         sample_words(s, &text);
+        note_most(s);
     }
     input_text_free(&text);
     input_segment_free(&segment);
@@ -292,7 +312,7 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* In a segment, as a share of its text; they occurred in so much text of the sample. */
+/* In a segment, as a share of its text; they occurred in this much text of the sample. */
 static double share_of(const struct sample *s, const struct distinct_growth *g, uint64_t text,
                        double bytes)
 {
@@ -326,16 +346,22 @@ static void weigh(struct sample *s)
     }
 }
 
-/* The most useful field that is left; ties go to the earlier one. */
-static struct sampled *best_left(struct sample *s)
+/* The most useful field that is left; ties go to the earlier one. The last places are for times of records. */
+static struct sampled *best_left(struct sample *s, size_t places)
 {
-    struct sampled *best = NULL;
+    struct sampled *best = NULL, *time = NULL;
+    size_t times = 0;
     for (size_t i = 0; i < s->n; i++) {
         struct sampled *f = &s->field[i];
-        if (!f->taken && (!best || f->worth > best->worth))
+        bool timed = f->type == TAMIS_TIME && inputs_time(s->inputs, f->name);
+        if (f->taken)
+            continue;
+        if (!best || f->worth > best->worth)
             best = f;
+        if (timed && (!times++ || f->worth > time->worth))
+            time = f;
     }
-    return best;
+    return times >= places ? time : best;
 }
 
 static void take(struct attrs *a, const char *name, tamis_type type, bool bounds)
@@ -462,7 +488,8 @@ static void choose(struct sample *s, struct attrs *a, bool say)
     struct sampled *f;
     if (c.budget * s->total < SMALL) /* limiting a small catalog would save nothing */
         c.budget = SMALL / s->total;
-    while (a->n < TAMIS_ATTRIBUTES_MAX - 1 && (f = best_left(s)) != NULL) {
+    while (a->n < TAMIS_ATTRIBUTES_MAX - 1 &&
+           (f = best_left(s, TAMIS_ATTRIBUTES_MAX - 1 - a->n)) != NULL) {
         f->taken = true;
         if (!s->prose || f->type != TAMIS_WORDS) /* otherwise the line contains them */
             take_field(&c, f);
@@ -488,14 +515,25 @@ static void fill_types(const struct sample *s, struct attrs *a)
                 a->list[i].type = s->field[j].type;
 }
 
-/* For inputs whose format does not define it: the first field of times that most records have. */
-static const char *find_time(const struct sample *s)
+/* Of each file whose format does not define it: the first field of times that most of its records have; and `time`. A
+   list as in struct dialect. */
+static const char *find_times(struct sample *s, const char *known)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->field[i].type == TAMIS_TIME && !s->field[i].documented &&
-            2 * s->field[i].records > s->records)
-            return s->field[i].name;
-    return NULL;
+    char list[TIMES_LEN] = "";
+    size_t len = known ? strlen(known) : 0;
+    if (len >= sizeof list || (len && known[len - 1] != '\n'))
+        return known; /* given by --time */
+    memcpy(list, known ? known : "", len);
+    for (size_t k = 0, i = 0; k <= s->n_files; k++, i = 0) {
+        while (k < s->n_files && i < s->n &&
+               !(s->field[i].type == TAMIS_TIME && s->most[k][i / 64] >> i % 64 & 1))
+            i++;
+        const char *name = k == s->n_files ? READ_TIME : i < s->n ? s->field[i].name : "\n";
+        bool fits = len + strlen(name) + 10 < sizeof list && !strchr(name, '\n');
+        if (fits && !names_have(list, name))
+            len += (size_t)sprintf(list + len, "%s\n", name);
+    }
+    return inputs_keep(s->inputs, list);
 }
 
 static bool is_noted(const struct inputs *in, size_t n, const char *name)
@@ -512,7 +550,8 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
     struct sample s = {.inputs = in, .time = {.zone = in->dialect.zone}, .total = 1 + (double)text};
     size_t files = n < SAMPLE_FILES ? n : SAMPLE_FILES, most = files ? SAMPLE_TEXT / files : 0;
     size_t noted = in->n_fields;
-    bool good = true;
+    s.most = calloc(SAMPLE_FILES, sizeof *s.most);
+    bool good = s.most != NULL;
     most = most < SAMPLE_LEAST ? SAMPLE_LEAST : most > SAMPLE_MOST ? SAMPLE_MOST : most;
     for (size_t i = 0; good && i < files; i++) {
         char *path = base_join(base, in->entry[entries[i * n / files]].path);
@@ -525,8 +564,8 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
         s.field[i].taken = is_noted(in, noted, s.field[i].name);
         good = s.field[i].taken || inputs_add_field(in, s.field[i].name, s.field[i].type);
     }
-    if (!in->dialect.time)
-        in->dialect.time = find_time(&s);
+    in->dialect.time = good ? find_times(&s, in->dialect.time) : NULL;
+    good = good && in->dialect.time;
     if (good && in->chosen)
         choose(&s, attrs, say);
     else if (good)
@@ -535,6 +574,7 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
     for (size_t i = 0; i < s.n; i++)
         free(s.field[i].values.slot);
     free(s.field);
+    free(s.most);
     free(s.cell);
     free(s.words.slot);
     if (!good)
@@ -546,9 +586,7 @@ void choose_times(const struct inputs *in, struct attrs *a)
 {
     for (size_t i = 0; i < in->n_fields && a->n < TAMIS_ATTRIBUTES_MAX; i++) {
         const struct note_field *f = &in->field[i];
-        bool wanted =
-            f->type == TAMIS_TIME && (strcmp(f->name, READ_TIME) == 0 ||
-                                      (in->dialect.time && strcmp(f->name, in->dialect.time) == 0));
+        bool wanted = f->type == TAMIS_TIME && inputs_time(in, f->name);
         for (size_t j = 0; j < a->n; j++)
             wanted &= strcmp(a->names[j], f->name) != 0;
         if (!wanted)

@@ -9,7 +9,7 @@
 #include "read/attrs.h"
 
 /*
- * Samples these entries, which have so much text together; records every field and its type
+ * Samples these entries, which have this much text together; records every field and its type
  * (inputs_add_field), and the field with the time; and chooses attributes among the new ones if
  * `inputs->chosen`, otherwise sets the types that were not given. Deterministic: the same files
  * give the same choice. `say`: explains it on standard error. Complains.

@@ -147,6 +147,7 @@ tamis_error text_gather(struct text_keys *keys, struct parser *parser,
     struct counts before = t->resume < text->len ? t->open : t->count;
     t->open = t->count;
     counts_take(&t->open, &before);
-    t->resume_line = count_lines(text->data, t->resume);
+    bool whole = text->passed && t->resume == text->len;
+    t->resume_line = whole ? text->lines : count_lines(text->data, t->resume);
     return error;
 }

@@ -212,7 +212,7 @@ static bool scan_tags(struct planning *p, part_fn *each, bool apply)
         tamis_reason reason = {0};
         tamis_error error = tag.len
                                 ? tamis_catalog_retag(p->run->writer, i, tag.data, tag.len, &reason)
-                                : tamis_catalog_drop(p->run->writer, i);
+                                : tamis_catalog_drop(p->run->writer, i, &reason);
         good = succeeded(error, &reason, p->run->path);
     }
     free(tag.data);

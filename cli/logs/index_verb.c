@@ -364,7 +364,8 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     tamis_reason reason = {0};
     size_t len;
     const void *note = tamis_catalog_note(old, &len);
-    if (!succeeded(inputs_decode(&x->known, note, len, &reason), &reason, x->update))
+    if (!succeeded(inputs_decode(&x->known, note, len, &reason), &reason, x->update) ||
+        !inputs_zone(&x->known, x->update))
         return TROUBLE;
     size_t roots = x->known.n_roots, rules = x->known.n_rules;
     attrs_known(&x->attrs, tamis_catalog_schema(old));
@@ -489,6 +490,11 @@ static bool options_fit(struct index *x, const struct words *words)
     if (x->segment && (x->segment < SEGMENT_MIN || x->segment > SEGMENT_MAX))
         return refuse("wrong value '%llu': --segment: give 64 to 1Gi",
                       (unsigned long long)x->segment);
+    if (x->zone && !time_zone_known(x->zone))
+        return refuse(
+            "unknown time zone: --tz %s: give a name such as Europe/Paris; install tzdata "
+            "if this is one",
+            x->zone);
     if (x->delimited && (x->delimiter == '\n' || x->delimiter == '\r' || x->delimiter == '"'))
         return refuse("not a valid separator: --delimiter: give another byte");
     x->segment = x->segment ? x->segment : SEGMENT;

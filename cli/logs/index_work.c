@@ -277,7 +277,7 @@ static void opened_finish(struct crew *c, struct opened *o)
     if (sums)
         kept = owned_adopt(&c->run->inputs->own, sums) && kept;
     if (o->bad_line && !c->stop)
-        remark("bad record: %s, line %llu: %s: %llu skipped", o->path,
+        remark("bad record: %s, line %llu: %s: %llu found only by their lines", o->path,
                (unsigned long long)o->bad_line, o->complaint, (unsigned long long)e->count.bad);
     c->run->tally.inputs++;
     progress_step(o->input->size > o->done ? o->input->size - o->done : 0);

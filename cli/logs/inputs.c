@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 
-#define NOTE_VERSION 3
+#define NOTE_VERSION 4
 
 void inputs_free(struct inputs *in)
 {
@@ -132,7 +132,8 @@ bool entry_keep(struct inputs *in, struct entry *e, const struct dialect *d)
     e->headless = d->headless;
     e->returns = d->returns;
     e->array = d->format == READ_JSON ? inputs_keep(in, d->records) : NULL;
-    return d->format != READ_JSON || e->array;
+    e->time = d->time ? inputs_keep(in, d->time) : NULL;
+    return (d->format != READ_JSON || e->array) && (!d->time || e->time);
 }
 
 void entry_restore(const struct entry *e, struct dialect *d)
@@ -142,6 +143,7 @@ void entry_restore(const struct entry *e, struct dialect *d)
     d->headless = e->headless;
     d->returns = e->returns;
     d->records = e->array;
+    d->time = e->time;
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
@@ -242,12 +244,13 @@ static void counts_fields(struct note *n, struct counts *counts)
 /* A piece of text: offset and length, line, and a byte that tells how it is reached. 0: at its
    offset. Bit 0: at, at_len, skip follow. Bit 1: then a restart point. Bit 2: then the time
    before it. Bit 3: then the modification time of the file. Bit 4: then the header that it
-   begins with; bit 5: there are headers in it. */
+   begins with; bit 5: there are headers in it. Bit 6: each of its lines is a record (CSV). */
 static void place_fields(struct note *n, struct input_segment *s)
 {
     bool apart = s->at != s->offset || s->at_len != s->len || s->skip || s->restart_len;
     uint8_t how = (uint8_t)((apart ? 1 : 0) | (s->restart_len ? 2 : 0) | (s->timed ? 4 : 0) |
-                            (s->reference ? 8 : 0) | (s->header ? 16 : 0) | (s->turns ? 32 : 0));
+                            (s->reference ? 8 : 0) | (s->header ? 16 : 0) | (s->turns ? 32 : 0) |
+                            (s->lined ? 64 : 0));
     uint64_t nanoseconds = s->time_before.nanoseconds;
     field_number(n, &s->offset);
     field_number(n, &s->len);
@@ -273,8 +276,9 @@ static void place_fields(struct note *n, struct input_segment *s)
         field_blob(n, &s->header, &s->header_len);
     s->timed = how & 4;
     s->turns = how & 32;
+    s->lined = how & 64;
     s->time_before.nanoseconds = (uint32_t)nanoseconds;
-    n->bad |= how > 63 || nanoseconds > 999999999 || s->skip > s->offset ||
+    n->bad |= how > 127 || nanoseconds > 999999999 || s->skip > s->offset ||
               s->len > UINT64_MAX - s->offset || s->at_len > UINT64_MAX - s->at;
 }
 
@@ -321,6 +325,14 @@ static void field_flags(struct note *n, bool *const *flags, size_t count)
         *flags[i] = byte >> i & 1;
 }
 
+/* NULL is "" there. */
+static void field_text(struct note *n, const char **text)
+{
+    const char *there = *text ? *text : "";
+    field_string(n, &there);
+    *text = *there ? there : NULL;
+}
+
 static void entry_fields(struct note *n, struct entry *e)
 {
     bool passed = e->passed != NULL;
@@ -336,6 +348,7 @@ static void entry_fields(struct note *n, struct entry *e)
     field_fixed(n, &e->delimiter, 1);
     if (format == READ_JSON)
         field_string(n, &e->array);
+    field_text(n, &e->time);
     field_number(n, &e->file.device);
     field_number(n, &e->file.inode);
     field_number(n, &e->file.size);
@@ -369,11 +382,8 @@ static void head_fields(struct note *n, struct inputs *in)
     in->dialect.headless = head[3];
     in->skip_unknown = head[4] & 1;
     in->chosen = head[4] & 2;
-    for (size_t i = 0; i < COUNT(texts); i++) { /* NULL is "" there */
-        const char *text = *texts[i] ? *texts[i] : "";
-        field_string(n, &text);
-        *texts[i] = *text ? text : NULL;
-    }
+    for (size_t i = 0; i < COUNT(texts); i++)
+        field_text(n, texts[i]);
     field_size(n, &in->segment);
     field_number(n, &in->next_id);
     n->bad |= in->segment == 0;
@@ -468,4 +478,28 @@ tamis_error inputs_decode(struct inputs *in, const void *data, size_t len, tamis
         return fail(reason, TAMIS_EFORMAT,
                     "its table of inputs is of an older version; make a new one");
     return fail(reason, TAMIS_EFORMAT, "it has no table of inputs, or a damaged one");
+}
+
+bool names_have(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+    for (const char *end; (end = strchr(list, '\n')); list = end + 1)
+        if ((size_t)(end - list) == len && memcmp(list, name, len) == 0)
+            return true;
+    return false;
+}
+
+bool inputs_time(const struct inputs *in, const char *name)
+{
+    const char *list = in->dialect.time;
+    return strcmp(name, READ_TIME) == 0 ||
+           (list && (strcmp(name, list) == 0 || names_have(list, name)));
+}
+
+bool inputs_zone(const struct inputs *in, const char *catalog)
+{
+    const char *zone = in->dialect.zone;
+    return !zone || time_zone_known(zone) ||
+           refuse("unknown time zone %s: %s: install tzdata, or index again with --tz", zone,
+                  catalog);
 }

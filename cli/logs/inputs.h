@@ -59,6 +59,7 @@ struct entry {
     uint8_t delimiter;       /* as in dialects */
     bool headless, returns;
     const char *array; /* JSON: where its records are; otherwise NULL */
+    const char *time;  /* the attribute with the time, unless the format defines it; NULL: none */
     uint64_t text;     /* bytes of text known */
     struct counts count;
     /* Where to continue when it grows: after the last record that has its line end. */
@@ -115,6 +116,11 @@ uint64_t bytes_hash(const uint8_t *data, size_t len); /* for tables in memory */
 bool inputs_encode(const struct inputs *inputs, struct bytes *out);
 tamis_error inputs_decode(struct inputs *inputs, const void *data, size_t len,
                           tamis_reason *reason);
+bool names_have(const char *list, const char *name); /* in a list of names, each followed by \n? */
+/* Is it the attribute with the time, in some input? */
+bool inputs_time(const struct inputs *inputs, const char *name);
+/* Refuses a catalog whose zone this machine does not have: its times would be read in another. */
+bool inputs_zone(const struct inputs *inputs, const char *catalog);
 
 /* A piece of the text of one file, in a segment. */
 struct part {
@@ -192,7 +198,7 @@ struct sight {
     uint64_t hashed; /* bytes read to compare checksums */
 };
 
-/* Examines all inputs, with so many threads. Complains. */
+/* Examines all inputs, with this many threads. Complains. */
 bool sight_take(struct sight *sight, const struct inputs *inputs, const char *base,
                 unsigned threads);
 /* Without examining them: assumes that nothing changed. */

@@ -150,6 +150,11 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
         *w = (struct word){text, text + name + len, unseen_field(q, text, name), op};
         return w->field || out_of_memory(why);
     }
+    if (!name && op_at(text, &op) && op != OP_BELOW && op != OP_ABOVE) /* <none> is text */
+        return wrong(why,
+                     "no attribute: %.200s: write attr%.100s, line%.100s for the whole line, or "
+                     "'\"%.100s\"' for the text",
+                     text, text, text, text);
     if (strchr(text, '*'))
         return wrong(why, "* has no meaning here: %.200s: write line~/regex/, or '\"%.100s\"'",
                      text, text);
@@ -251,8 +256,9 @@ static bool bound_of(struct question *q, const struct field *field, const char *
     if (!good)
         return wrong(
             why, "not a %s: '%.*s' in %.200s: %s", names[field->type], (int)len, text, word,
-            field->type == TAMIS_TIME ? "write 2024-05-31, 2024-05-31T10:00 or 2024-05-31T10:00:00Z"
-                                      : "write digits such as 500 or 1.5");
+            field->type == TAMIS_TIME
+                ? "write 2h or 7d (ago), 2024-05-31, 2024-05-31T10:00 or 2024-05-31T10:00:00Z"
+                : "write digits such as 500 or 1.5");
     return true;
 }
 

@@ -99,6 +99,7 @@ struct question {
     size_t n_columns, columns_room, names_room;
     size_t *period; /* columns that have the times of records, depending on the format */
     size_t n_periods, periods_room;
+    size_t n_pruning; /* the first of them are those of indexed inputs */
     struct clause *clause;
     size_t n, room;
     struct time_context *time; /* for times without a zone */

@@ -217,15 +217,30 @@ static tamis_error ask_with(struct condition_list *a, const tamis_catalog *catal
     return error;
 }
 
+/* What several columns of times together ruled out. */
+static void count_both(const tamis_catalog *catalog, const uint64_t *segments,
+                       tamis_catalog_answer *answer)
+{
+    uint64_t n = tamis_catalog_segments(catalog), left = 0;
+    for (uint64_t i = 0; i < n; i++)
+        left += segments[i / 64] >> i % 64 & 1;
+    answer->candidates = left;
+    if (answer->by_verifier > n - left)
+        answer->by_verifier = n - left;
+    answer->by_attributes = n - left - answer->by_verifier;
+}
+
 tamis_error question_ask(const struct question *q, const tamis_catalog *catalog, uint64_t *segments,
                          bool *prunes, tamis_catalog_answer *answer, tamis_reason *reason)
 {
     struct condition_list a = {.question = q, .schema = tamis_catalog_schema(catalog)};
     tamis_error error = TAMIS_OK;
-    size_t n = q->n_periods ? q->n_periods : 1;
+    size_t n = q->n_pruning ? q->n_pruning : 1;
     for (size_t i = 0; error == TAMIS_OK && i < n; i++)
-        error = ask_with(&a, catalog, q->n_periods ? q->period[i] : NO_COLUMN, segments, prunes,
+        error = ask_with(&a, catalog, q->n_pruning ? q->period[i] : NO_COLUMN, segments, prunes,
                          answer, reason);
+    if (error == TAMIS_OK && n > 1)
+        count_both(catalog, segments, answer);
     free(a.condition);
     free(a.first);
     free(a.key);

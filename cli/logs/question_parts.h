@@ -14,7 +14,7 @@ bool unknown_field(const char *name, size_t len, const char *word, const struct 
                    char why[QUESTION_WHY]);
 
 /* question_time.c: a moment as people write it: 2024-05-31, also with an hour or a minute, means all of it,
-   from *from up to *to; 2h means so long ago; anything else is a single moment, written as in a record. */
+   from *from up to *to; 2h means that long ago; anything else is a single moment, written as in a record. */
 bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
                struct stamp *to, bool *exact);
 

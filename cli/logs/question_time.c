@@ -20,6 +20,21 @@ static bool read_at(struct time_context *time, int year, int month, int day, int
     return time_read(time, (const uint8_t *)text, (size_t)len, out);
 }
 
+/* A year or a month. A number of four digits is no second of 1970. */
+static bool long_span_of(struct time_context *time, const char *text, struct stamp *from,
+                         struct stamp *to)
+{
+    size_t len = strlen(text);
+    int year = 0, month = 0;
+    bool form =
+        digits(text, 4) && (len == 4 || (len == 7 && text[4] == '-' && digits(text + 5, 2)));
+    if (!form || sscanf(text, "%4d-%2d", &year, &month) != 1 + (len == 7))
+        return false;
+    bool next = month == 0 || month == 12;
+    return read_at(time, year, month ? month : len == 4, 1, 0, 0, "", from) &&
+           read_at(time, year + next, next ? 1 : month + 1, 1, 0, 0, "", to);
+}
+
 /* A day, an hour or a minute, with or without a zone. */
 static bool span_of(struct time_context *time, const char *text, struct stamp *from,
                     struct stamp *to)
@@ -64,7 +79,7 @@ bool moment_of(struct time_context *time, const char *text, size_t len, struct s
     memcpy(copy, text, len);
     copy[len] = 0;
     *exact = false;
-    if (len >= 10 && span_of(time, copy, from, to))
+    if (len >= 10 ? span_of(time, copy, from, to) : long_span_of(time, copy, from, to))
         return true;
     *exact = true;
     if (parse_time(copy, &ago)) {

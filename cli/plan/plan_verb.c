@@ -25,7 +25,7 @@ static const struct form {
     {"flexible", O(bits) | O(capacity) | O(hashes) | O(items) | O(lambda), 0, plan_flexible_lambda},
     {"flexible", O(rate) | O(base_rate), O(bits) | O(capacity) | O(hashes) | O(items),
      plan_flexible_rate},
-    {"index", O(attributes) | O(hashes) | O(cells) | O(items), O(range), plan_index},
+    {"records", O(attributes) | O(hashes) | O(cells) | O(items), O(range), plan_records},
     {"replica", O(bits) | O(hashes) | O(items) | O(delta1) | O(delta0), O(hosts) | O(weights),
      plan_replica},
 };
@@ -81,7 +81,7 @@ static int run_form(struct plan *plan, const char *name)
     const struct form *form = nearest(name, given, &distance);
     if (!form)
         return complain(
-            "unknown form: %s: give smooth, fixed, dynamic, scalable, flexible, index or replica",
+            "unknown form: %s: give smooth, fixed, dynamic, scalable, flexible, records or replica",
             name);
     plan->form = form->name;
     if (distance == 0 && plan->given[PLAN_hashes] && (plan->hashes < 1 || plan->hashes > 64))
@@ -112,7 +112,7 @@ int verb_plan(int argc, char **argv)
     struct words words = args_read(argc, argv, args, COUNT(args));
     if (words.n != 1)
         return complain("%s: tamis plan FORM: give smooth, fixed, dynamic, scalable, flexible, "
-                        "index or replica",
+                        "records or replica",
                         words.n ? "too many words" : "no form");
     return plan.plot && !plot_may(plan.plot) ? TROUBLE : run_form(&plan, words.word[0]);
 }

@@ -54,7 +54,7 @@ int plan_scalable(const struct plan *plan);
 int plan_smooth(const struct plan *plan);
 int plan_flexible_lambda(const struct plan *plan);
 int plan_flexible_rate(const struct plan *plan);
-int plan_index(const struct plan *plan);
+int plan_records(const struct plan *plan);
 int plan_replica(const struct plan *plan);
 
 /* Opens the report of a form. */

@@ -124,9 +124,9 @@ static bool fill_sizes(const char *text, double *chance, uint64_t N)
     static const char *const names[] = {"normal:", "zipf-min:", "zipf-max:", "zipf-random:"};
     double v[2] = {0, 0};
     size_t which = 0, n = 0;
-    int e = -1;
+    bool good = false;
     if (strcmp(text, "uniform") == 0)
-        return tamis_plan_sizes_uniform(chance, N) == 0;
+        return tamis_plan_sizes_uniform(chance, N);
     for (; which < COUNT(names); which++)
         if (strncmp(text, names[which], strlen(names[which])) == 0) {
             n = parse_list(text + strlen(names[which]), v, 2);
@@ -135,18 +135,17 @@ static bool fill_sizes(const char *text, double *chance, uint64_t N)
     if (which == COUNT(names))
         return read_sizes(text, chance, N);
     if (which == 0 && n == 2)
-        e = tamis_plan_sizes_normal(chance, N, v[0], v[1]);
+        good = tamis_plan_sizes_normal(chance, N, v[0], v[1]);
     else if (which == 1 && n == 1)
-        e = tamis_plan_sizes_zipf_min(chance, N, v[0]);
+        good = tamis_plan_sizes_zipf_min(chance, N, v[0]);
     else if (which == 2 && n == 1)
-        e = tamis_plan_sizes_zipf_max(chance, N, v[0]);
+        good = tamis_plan_sizes_zipf_max(chance, N, v[0]);
     else if (which == 3 && n >= 1)
-        e = tamis_plan_sizes_zipf_random(chance, N, v[0], (uint64_t)v[1]);
-    if (e != 0)
-        complain("wrong value '%s': --sizes: give normal:MU,SIGMA, zipf-min:T, zipf-max:T or "
-                 "zipf-random:T,SEED",
-                 text);
-    return e == 0;
+        good = tamis_plan_sizes_zipf_random(chance, N, v[0], (uint64_t)v[1]);
+    return good ||
+           refuse("wrong value '%s': --sizes: give normal:MU,SIGMA, zipf-min:T, zipf-max:T or "
+                  "zipf-random:T,SEED",
+                  text);
 }
 
 struct sized {
@@ -175,7 +174,7 @@ int plan_dynamic_sizes(const struct plan *p)
     double *cum = malloc(N * sizeof *cum);
     if (!cum)
         return complain("out of memory: --max-items: give fewer");
-    if (!fill_sizes(p->sizes, cum, N) || tamis_plan_sizes_cumulate(cum, N) != 0) {
+    if (!fill_sizes(p->sizes, cum, N) || !tamis_plan_sizes_cumulate(cum, N)) {
         free(cum);
         return TROUBLE;
     }

@@ -189,18 +189,9 @@ static bool flexible_fits(const struct plan *p)
 
 int plan_flexible_lambda(const struct plan *p)
 {
-    double values[TAMIS_LAMBDAS_MAX];
     unsigned lambda[TAMIS_LAMBDAS_MAX];
-    size_t n = parse_list(p->lambda, values, COUNT(values));
-    for (size_t i = 0; i < n; i++) {
-        lambda[i] = values[i] >= 1 && values[i] <= 41 ? (unsigned)values[i] : 0;
-        if (lambda[i] == 0 || lambda[i] != values[i])
-            n = 0;
-    }
-    if (n == 0)
-        return complain("wrong value '%s': --lambda: give whole numbers from 1 to 41, as 1,2,3",
-                        p->lambda);
-    if (!flexible_fits(p))
+    size_t n = parse_lambdas(p->lambda, 41, lambda);
+    if (n == 0 || !flexible_fits(p))
         return TROUBLE;
     plan_begin(p);
     report_text("lambda", "lambda", p->lambda);

@@ -88,11 +88,14 @@ struct dialect {
     enum read_format format;
     uint8_t delimiter;   /* comma in CSV, tab in TSV; 0: as detected */
     bool headless;       /* CSV, TSV: the first record is not a header */
+    bool tables;         /* records are expected: a header may stand alone */
     bool returns;        /* lines end with \r alone */
     const char *records; /* JSON: where the records are; see reader_array.c. NULL: as detected */
     const char *pattern; /* PATTERN: a regular expression (PCRE2) with named groups */
-    const char *time;    /* the attribute with the time, if the format defines none */
-    const char *zone;    /* for times without a zone, as in TZ; NULL: UTC */
+    /* The attribute with the time, if the format defines none. Of several, each followed by \n: the one that most
+       records at the start of an input have. */
+    const char *time;
+    const char *zone; /* for times without a zone, as in TZ; NULL: UTC */
     size_t record_max;
     size_t quoted_max; /* CSV: longest quoted text with line ends, in bytes; 0: 1 MiB */
 };
@@ -153,13 +156,13 @@ struct record {
 struct selection;
 
 /* `dialect` and `header` are those of the input (see struct input) and must outlive it. EARG: a name that is empty or
-   given twice, more than 8 dots, a name without a header. */
+   given twice, more than 8 dots. */
 tamis_error selection_new(struct selection **out, const struct dialect *dialect,
                           const char *const *names, size_t n, const void *header, size_t header_len,
                           tamis_reason *reason);
 void selection_free(struct selection *selection);
-/* CSV, TSV: the first attribute from `from` on that is not in the header, so that all records lack it; the number of
-   attributes if there is none. */
+/* CSV, TSV: the first attribute from `from` on that is not in the header (without one: not the number of a column), so
+   that all records lack it; the number of attributes if there is none. */
 size_t selection_absent(const struct selection *selection, size_t from);
 /* Do values of an attribute occur unchanged in their records, except for quotes and escapes? Derived ones do not,
    such as the severity of syslog or the time of a record without one. */
@@ -181,6 +184,9 @@ tamis_error parser_begin(struct parser *parser, const struct selection *selectio
    that contains headers is read from its start.) Otherwise nothing is known before `data`. Call it after
    parser_begin(). */
 void parser_context(struct parser *parser, const struct input_text *text);
+/* Another piece of the text given to parser_context(), which contains no headers. */
+void parser_piece(struct parser *parser, const struct input_text *text, const void *data,
+                  size_t len);
 enum parsed parser_next(struct parser *parser, struct record *record);
 /* The number of lines in the text before the record last returned. Counted on demand. */
 uint64_t parser_line(struct parser *parser);
@@ -247,6 +253,8 @@ struct input_segment {
     uint8_t *header;
     size_t header_len;
     bool turns;
+    /* CSV: each line is a record, and a value without quotes occurs unchanged; false: not known. */
+    bool lined;
 };
 
 void input_segment_free(struct input_segment *segment);
@@ -268,9 +276,10 @@ struct input_text {
     const uint8_t *header;
     size_t header_len;
     bool turns;
-    /* CSV: as far as known, each line is a record, and a value without quotes occurs unchanged. */
-    bool lined;
-    bool passed, timed_behind; /* passed: from input_next(), and the time after it */
+    bool lined; /* as in the segment */
+    bool passed,
+        timed_behind; /* passed: from input_next(), with the lines in it and the time after it */
+    uint64_t lines;
     struct stamp time_behind;
     struct source *source; /* an open decoder, at the end of the last segment read */
     uint64_t source_of;    /* the input it belongs to */

@@ -4,7 +4,8 @@
  *
  *     host ident user [time] "request" status bytes "referer" "agent" …
  *
- * A name and a port before the host are those of vhost_combined. Anything after the agent is ignored. A
+ * A name and a port before the host are those of vhost_combined. Names of users may contain spaces: if
+ * the ident is "-", as almost always, all that follows it is the user. Anything after the agent is ignored. A
  * quote that follows a backslash, or is not followed by a space, is text; values are not unescaped. "-"
  * is missing.
  */
@@ -29,11 +30,16 @@ enum access_field {
     AGENT
 };
 
+ALWAYS_INLINE bool is_dash(const uint8_t *from, const uint8_t *to)
+{
+    return to - from == 1 && *from == '-';
+}
+
 ALWAYS_INLINE void give(struct parser *ps, size_t field, const uint8_t *from, const uint8_t *to)
 {
     const struct selection *s = ps->selection;
     uint32_t slot = field < s->n_columns ? s->slot[field] : NO_SLOT;
-    if (slot != NO_SLOT && !(to - from == 1 && *from == '-'))
+    if (slot != NO_SLOT && !is_dash(from, to))
         value_set(&ps->value[slot], from, (size_t)(to - from));
 }
 
@@ -82,18 +88,26 @@ static void give_request(struct parser *ps, const uint8_t *p, const uint8_t *end
    NULL if it does not match. */
 static const uint8_t *take_client(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
-    const uint8_t *word[5], *stop[5];
-    size_t n = 0;
-    while (n < 4 && p < end && *p != '[') {
-        word[n] = p;
-        stop[n] = word_end(p, end);
-        if (!stop[n])
+    const uint8_t *word[4], *stop[4];
+    size_t n = 0, first = 0;
+    while (p < end && *p != '[') {
+        const uint8_t *blank = word_end(p, end);
+        if (!blank)
             return NULL;
-        p = stop[n++] + 1;
+        if (n == 3)
+            first = !is_dash(word[1], stop[1]);
+        if (n > first + 2) { /* more of the user's name */
+            if (!is_dash(word[first + 1], stop[first + 1]))
+                return NULL;
+            stop[first + 2] = blank;
+        } else {
+            word[n] = p;
+            stop[n++] = blank;
+        }
+        p = blank + 1;
     }
-    if (n < 3 || p == end || *p != '[')
+    if (n < 3 || p == end)
         return NULL;
-    size_t first = n - 3;
     if (first)
         give(ps, VHOST, word[0], stop[0]);
     give(ps, HOST, word[first], stop[first]);
@@ -131,7 +145,7 @@ ALWAYS_INLINE int take_access(struct parser *ps, const uint8_t *p, const uint8_t
     if (!quote || quote + 1 == end)
         return -1;
     give(ps, REQUEST, request, quote);
-    if (ps->selection->requests && !(quote - request == 1 && *request == '-'))
+    if (ps->selection->requests && !is_dash(request, quote))
         give_request(ps, request, quote);
     p = take_number(ps, STATUS, quote + 2, end);
     p = p && p < end ? take_number(ps, BYTES, p + 1, end) : NULL;

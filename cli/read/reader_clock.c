@@ -8,6 +8,9 @@
 #include "reader_parse.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
 
 #include "reader_input.h"
 
@@ -106,6 +109,56 @@ void parser_complete(struct parser *ps, struct record *record)
         value_set(&ps->value[s->line], record->data, record->len);
     if (s->whole != NO_SLOT)
         value_set(&ps->value[s->whole], record->data, record->len);
+}
+
+/* ---- which attribute ------------------------------------------------------------------------- */
+
+#define NAMES_MAX 128 /* more do not fit into a list of the index */
+
+/* Splits the list. Names of a format come first. */
+static size_t split_names(char *list, const char *first, const char *name[NAMES_MAX])
+{
+    size_t n = 0;
+    if (first)
+        name[n++] = first;
+    for (char *end; n < NAMES_MAX && (end = strchr(list, '\n')); list = end + 1) {
+        *end = 0;
+        if (!first || strcmp(list, first) != 0)
+            name[n++] = list;
+    }
+    return n;
+}
+
+tamis_error input_time_name(struct input *input, const uint8_t *text, size_t len,
+                            tamis_reason *reason)
+{
+    struct dialect *d = &input->dialect;
+    const char *name[NAMES_MAX], *best = NULL;
+    size_t there[NAMES_MAX] = {0}, most = 0;
+    struct parsing p = {0};
+    struct record r;
+    enum parsed parsed;
+    if (!d->time || !strchr(d->time, '\n'))
+        return TAMIS_OK;
+    char *list = input->own->times = strdup(d->time);
+    if (!list)
+        return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
+    d->time = NULL;
+    size_t n = split_names(list, format_of(d->format)->time, name);
+    tamis_error error =
+        parsing_begin(&p, d, name, n, input->header, input->header_len, text, len, reason);
+    while (error == TAMIS_OK &&
+           ((parsed = parser_next(p.parser, &r)) == PARSED_RECORD || parsed == PARSED_BAD))
+        for (size_t i = 0; parsed == PARSED_RECORD && i < n; i++)
+            there[i] += r.values[i].state == VALUE_PRESENT;
+    for (size_t i = 0; i < n; i++)
+        if (there[i] > most) {
+            most = there[i];
+            best = name[i];
+        }
+    parsing_end(&p);
+    d->time = best;
+    return error == TAMIS_ENOMEM ? error : TAMIS_OK;
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */

@@ -39,7 +39,7 @@ static bool has_line(struct cut *cut, const uint8_t *data, size_t to)
 enum quoting { QUOTE_CLOSED, QUOTE_OPEN, QUOTE_STRAY };
 
 /* Inside quotes: moves past the closing one, or to the end of the text. */
-static enum quoting pass_quotes(struct cut *cut, const uint8_t *data, size_t len, bool final)
+static enum quoting quotes_end(struct cut *cut, const uint8_t *data, size_t len, bool final)
 {
     const struct dialect *d = cut->dialect;
     while (cut->at < len) {
@@ -65,6 +65,15 @@ static enum quoting pass_quotes(struct cut *cut, const uint8_t *data, size_t len
         }
     }
     return QUOTE_OPEN;
+}
+
+/* Line ends that are passed before the closing quote is known count too: what follows starts behind them. */
+static enum quoting pass_quotes(struct cut *cut, const uint8_t *data, size_t len, bool final)
+{
+    enum quoting quoting = quotes_end(cut, data, len, final);
+    if (quoting == QUOTE_OPEN)
+        cut->folded |= has_line(cut, data, cut->at);
+    return quoting;
 }
 
 /* The quote is not closed: its record ends with the line where it opens. False: that is not
@@ -176,11 +185,15 @@ static bool pass_block(struct cut *cut, const uint8_t *data, size_t len, size_t 
         if (opening & field)
             cut->quote = cut->at + 63 - (size_t)__builtin_clzll(opening & field);
         cut->quoted = inside >> 63;
-        cut->folded |= (lines & inside) != 0;
     }
+    uint64_t folded = lines & inside;
+    size_t from = cut->at;
     *found = pass_ends(cut, lines & ~inside, target);
-    if (*found)
+    if (*found) {
         cut->quoted = false;
+        folded &= ~UINT64_C(0) >> (64 - (cut->at - from)); /* what follows is not part of it */
+    }
+    cut->folded |= folded != 0;
     return true;
 }
 
@@ -225,7 +238,7 @@ size_t cut_search(struct cut *cut, const uint8_t *data, size_t len, size_t targe
     size_t end = cut->last >= target ? cut->last : 0; /* the target may have moved past it */
     if (end)
         return end;
-    bool quotes = cut->dialect->format == READ_CSV && len > cut->at &&
+    bool quotes = cut->dialect->format == READ_CSV && !cut->lines && len > cut->at &&
                   (cut->quoted || memchr(data + cut->at, '"', len - cut->at));
     if (quotes || (cut->quoted && final))
         end = cut_quoted(cut, data, len, target, final);

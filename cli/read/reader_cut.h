@@ -18,6 +18,7 @@ struct cut {
     size_t lined;          /* inside quotes: there is no line end before this position */
     size_t last;           /* the last record end found, 0 if none */
     struct parser *walker; /* JSON: with the dialect */
+    bool lines;            /* each line is known to be a record, whatever is quoted */
     /* A quoted field contains line ends or continues after its quote, or a quote is stray. */
     bool folded;
     bool open; /* the text ended inside quotes: more text may change their record */

@@ -32,7 +32,7 @@ static void keep(void *name)
     (void)name;
 }
 
-static void names_free(struct field_names *names)
+static void field_names_free(struct field_names *names)
 {
     tdestroy(names->tree, keep);
     for (size_t i = 0; i < names->n; i++)
@@ -319,6 +319,6 @@ tamis_error reader_fields(const struct input *input, const struct input_text *te
     if (error == TAMIS_ENOMEM)
         fail(reason, error, "no memory for the fields of %.120s", input->path);
     parsing_end(&p);
-    names_free(&names);
+    field_names_free(&names);
     return error;
 }

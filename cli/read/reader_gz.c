@@ -13,8 +13,9 @@
  * ISA-L does not stop at the end of a block, but it stops within the header of the next one if the input
  * ends there, and then the header has yet to be read: all of its bits are in `read_in` and `tmp_in_buffer`.
  * So when a point is needed the input is given in pieces that are shorter than nearly all headers of text;
- * a shorter header is missed unless a piece ends within it, and then a later one will do. That costs 1 µs
- * per piece, 0.7 ms per segment; everything else is inflated at once.
+ * a shorter header is missed unless a piece ends within it, and then a later one will do. A call costs 1 µs
+ * whatever its length, and a block has some 20 KB, so leaps come first: a leap whose codes changed passed the
+ * end of a block, and is taken back and repeated in shorter ones. Everything else is inflated at once.
  */
 #include "reader_source.h"
 
@@ -30,12 +31,18 @@
 #define BLOB_LEN 8
 #define PIECE    32 /* headers of access logs have 32 to 60 bytes */
 #define PACKED   (WINDOW + 256)
+#define LEAP     4096 /* a multiple of SHORT, as that is of PIECE */
+#define SHORT    512
 
 struct gz {
     struct inflate_state z;
     struct isal_gzip_header head;
     bool heading; /* in the header of a member */
     int result;   /* of z; an error comes after the text before it */
+    /* In search of a point: */
+    size_t leap;                 /* how far to go at once; 0: LEAP */
+    size_t suspect;              /* bytes of input in which a block ends, if leap < LEAP */
+    struct inflate_state before; /* the leap */
 };
 
 /* Text that the decoder holds back, for want of room. */
@@ -83,7 +90,7 @@ static size_t gz_pack(const uint8_t *window, size_t len, uint8_t *out)
     struct {
         struct isal_zstream z;
         uint8_t level[ISAL_DEF_LVL1_MEDIUM];
-    } *work = malloc(sizeof *work);
+    } *work = calloc(1, sizeof *work); /* the hash table in it decides how well it packs */
     if (!work)
         return 0;
     struct isal_zstream *z = &work->z;
@@ -204,6 +211,51 @@ static size_t gz_inflate(struct source *s, struct gz *g, size_t len, uint8_t *ou
     return room - z->avail_out;
 }
 
+/* Gives `len` bytes to the decoder, all within one block; false: they are not, or it is not known, and nothing
+   was done. */
+static bool gz_leap(struct source *s, struct gz *g, size_t len, uint8_t *out, size_t room,
+                    size_t *made)
+{
+    struct inflate_state *z = &g->z, *old = &g->before;
+    size_t at = s->in_at;
+    int result = g->result;
+    if (g->heading || z->block_state != ISAL_BLOCK_CODED)
+        return false;
+    *old = *z;
+    *made = gz_inflate(s, g, len, out, room);
+    if (g->result >= 0 && !gz_held(z) && z->avail_in == 0 && z->block_state == ISAL_BLOCK_CODED &&
+        memcmp(&z->lit_huff_code, &old->lit_huff_code, sizeof z->lit_huff_code) == 0 &&
+        memcmp(&z->dist_huff_code, &old->dist_huff_code, sizeof z->dist_huff_code) == 0)
+        return true;
+    *z = *old;
+    s->in_at = at;
+    s->between = false;
+    s->trailer = 0;
+    g->result = result;
+    return false;
+}
+
+/* Gives input to the decoder so that it stops at the end of a block, sooner or later. */
+static size_t gz_search(struct source *s, struct gz *g, size_t len, uint8_t *out, size_t room)
+{
+    size_t made = 0, step = 0;
+    if (!g->leap)
+        g->leap = LEAP;
+    for (; g->leap > PIECE; g->leap = g->leap == LEAP ? SHORT : PIECE, g->suspect = step) {
+        step = len < g->leap ? len : g->leap;
+        if (gz_leap(s, g, step, out, room, &made))
+            break;
+    }
+    if (g->leap == PIECE) {
+        step = len < PIECE ? len : PIECE;
+        made = gz_inflate(s, g, step, out, room);
+    }
+    g->suspect -= g->suspect < step ? g->suspect : step;
+    if (g->suspect == 0) /* its end was missed */
+        g->leap = LEAP;
+    return made;
+}
+
 static size_t gz_step(struct source *s, uint8_t *out, size_t room)
 {
     struct gz *g = s->state;
@@ -225,19 +277,20 @@ static size_t gz_step(struct source *s, uint8_t *out, size_t room)
     if (search && !held && g->z.block_state == ISAL_BLOCK_HDR) {
         gz_note(s, &g->z);
         s->want = NEVER;
+        g->leap = 0;
         search = false;
     }
     if (!search && s->want - s->out < room)
         room = (size_t)(s->want - s->out);
     room = room < (1u << 30) ? room : 1u << 30;
-    if (search)
-        len = held ? 0 : len < PIECE ? len : PIECE;
     if (g->result < 0) {
         made = held < room ? held : room;
         memcpy(out, g->z.tmp_out_buffer + g->z.tmp_out_processed, made);
         g->z.tmp_out_processed += (uint32_t)made;
+    } else if (search && !held) {
+        made = gz_search(s, g, len, out, room);
     } else {
-        made = gz_inflate(s, g, len, out, room);
+        made = gz_inflate(s, g, search ? 0 : len, out, room);
     }
     s->out += made;
     if (g->result < 0 && gz_held(&g->z) == 0)

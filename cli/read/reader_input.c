@@ -321,7 +321,8 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
                               struct sniff *sniff, tamis_reason *reason)
 {
     struct input_private *own = input->own;
-    bool all = input->regular && input->dialect.format == READ_AUTO;
+    bool all = input->regular && (input->dialect.format == READ_AUTO ||
+                                  (input->dialect.time && strchr(input->dialect.time, '\n')));
     if (!head_line(own, head, all ? SNIFF_LEN : 0))
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     if (head->len == 0 && own->source->error != TAMIS_OK)
@@ -455,6 +456,8 @@ static tamis_error start(struct input *input, const struct input_options *option
     struct input_private *own = input->own;
     struct head head = {0};
     tamis_error error = read_head(input, &head, reason);
+    if (error == TAMIS_OK)
+        error = input_time_name(input, head.data + own->offset, head.len - own->offset, reason);
     if (error == TAMIS_OK) {
         own->line = 1 + count_lines(head.data, own->offset);
         if (!input_give_back(own, head.data + own->offset, head.len - own->offset))
@@ -543,6 +546,7 @@ void input_close(struct input *input)
     free(own->back.data);
     free(own->restart.blob);
     free(own->records);
+    free(own->times);
     parsing_end(&own->walker);
     parsing_end(&own->clock);
     parsing_end(&own->turner);

@@ -34,13 +34,17 @@ struct input_private {
     bool walking;          /* walking through a segment of an earlier run, see input_walk(): */
     bool unlined;          /* line numbers are not needed */
     bool calm;             /* what is read contains no headers */
-    char *records;         /* owned strings of the dialect */
+    bool lined;            /* as in the segment */
+    char *records, *times; /* owned strings of the dialect */
     struct parsing turner; /* finds headers */
     struct parsing walker; /* JSON whose records are not lines: finds their ends */
     struct parsing clock;  /* finds the time of the last record; no parser: records have none */
 };
 
-/* reader_clock.c: creates the clock, if the format or the dialect defines the time. */
+/* reader_clock.c: which of several attributes has the time, by the start of the text; NULL: none of them. */
+tamis_error input_time_name(struct input *input, const uint8_t *text, size_t len,
+                            tamis_reason *reason);
+/* Creates the clock, if the format or the dialect defines the time. */
 tamis_error input_clock(struct input *input, tamis_reason *reason);
 /* The time of the last record in the first `len` bytes of a text. With the lock. */
 bool input_time_of(struct input *input, const struct input_text *text, size_t len,

@@ -310,6 +310,28 @@ static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
     return p || fault.why;
 }
 
+/* A scalar at p, the value of `node` in the level `top`. Returns the position after it; NULL: an error. */
+ALWAYS_INLINE const uint8_t *take_plain(struct parser *ps, const uint8_t *p, const uint8_t *end,
+                                        struct json_level *top, uint32_t node, struct fault *fault,
+                                        scan_how vector, bool free)
+{
+    struct value value = {0};
+    uint32_t slot = slot_of(ps, node);
+    bool parts = node != NO_NODE && ps->selection->node[node].child != NO_NODE;
+    bool wanted = slot != NO_SLOT || top->list != NO_SLOT || parts, text = at(p, end, free) == '"';
+    bool alone = slot != NO_SLOT && top->list == NO_SLOT && !top->many;
+    struct value *to = alone ? &ps->value[slot] : &value; /* a copy would wait for its stores */
+    if (alone)
+        *to = value;
+    p = take_scalar(ps, p, end, wanted ? to : NULL, fault, vector, free);
+    if (UNLIKELY(!p))
+        return NULL;
+    if (wanted && !((alone || give(ps, top, slot, top->many, to)) &&
+                    (!parts || !text || take_inner(ps, top, node, to))))
+        return *fault = (struct fault){p, NULL}, NULL;
+    return p;
+}
+
 /* The node of the element at p, which starts with c. *through: its parts are selected as those of the array;
    those selected by its position have been taken then. If there is no memory, fault->why is NULL. */
 static uint32_t take_element(struct parser *ps, const uint8_t *p, const uint8_t *end,
@@ -359,17 +381,9 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
             if (at(p, end, free) != top->close)
                 goto element;
         } else {
-            uint32_t slot = slot_of(ps, node);
-            bool parts = node != NO_NODE && ps->selection->node[node].child != NO_NODE;
-            bool wanted = slot != NO_SLOT || top->list != NO_SLOT || parts, text = c == '"';
-            if (wanted)
-                value = (struct value){0};
-            p = take_scalar(ps, p, end, wanted ? &value : NULL, fault, vector, free);
+            p = take_plain(ps, p, end, top, node, fault, vector, free);
             if (UNLIKELY(!p))
                 return NULL;
-            if (wanted && !(give(ps, top, slot, top->many, &value) &&
-                            (!parts || !text || take_inner(ps, top, node, &value))))
-                return *fault = (struct fault){p, NULL}, NULL;
             p = skip_blanks(p, end, free);
         }
         while ((c = at(p, end, free)) != ',') { /* after a value: what ends here */

@@ -65,6 +65,15 @@ static bool renew(void **array, size_t *room, size_t n, size_t size)
     return true;
 }
 
+static void set_piece(struct parser *ps, const void *data, size_t len)
+{
+    ps->data = ps->at = ps->record = ps->counted = ps->damage = data;
+    ps->end = len ? ps->data + len : ps->data;
+    ps->lines = 0;
+    ps->asked = ps->timed = false;
+    ps->time_len = 0;
+}
+
 tamis_error parser_begin(struct parser *ps, const struct selection *s, const void *data, size_t len)
 {
     void *value = ps->value, *seen = ps->seen, *tail = ps->tail, *follower = ps->follower;
@@ -89,21 +98,17 @@ tamis_error parser_begin(struct parser *ps, const struct selection *s, const voi
         ps->own = NULL;
         header_free(&ps->head);
     }
-    ps->data = ps->at = ps->record = ps->counted = data;
-    ps->end = len ? ps->data + len : ps->data;
-    ps->lines = 0;
+    set_piece(ps, data, len);
     bool vector = scan_choose();
     ps->fit = format_of(s->dialect.format)->fit;
     ok = (s->dialect.format != READ_PATTERN || pattern_begin(ps)) && ok;
-    ps->damage = data;
     ps->next = ps->fit                           ? line_next
                : s->dialect.format == READ_JSONL ? json_parser(vector)
                : s->dialect.format == READ_JSON  ? array_next
                                                  : csv_parser(&s->dialect, vector);
     ps->hashes = s->dialect.format == READ_ZEEK || s->dialect.format == READ_W3C;
     ps->text = data;
-    ps->full = ps->asked = ps->timed = ps->lined = false;
-    ps->time_len = 0;
+    ps->full = ps->lined = false;
     if (ps->clock.zone != s->dialect.zone)
         ps->clock = (struct time_context){.zone = s->dialect.zone};
     ps->clock.reference = 0;
@@ -158,6 +163,13 @@ bool parser_turn(struct parser *ps, const uint8_t *line, size_t len)
         turn_selection(ps);
     ps->turned |= turn == TURN_OTHER || (turn == TURN_SAME && !ps->hashes);
     return turn != TURN_NONE;
+}
+
+void parser_piece(struct parser *ps, const struct input_text *text, const void *data, size_t len)
+{
+    set_piece(ps, data, len);
+    ps->timed = text->timed;
+    ps->before = text->time_before;
 }
 
 void parser_context(struct parser *ps, const struct input_text *text)

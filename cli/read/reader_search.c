@@ -116,21 +116,17 @@ ALWAYS_INLINE const uint8_t *search_vector(const uint8_t *p, const uint8_t *end,
  */
 #define AVX2 __attribute__((target("avx2")))
 
-AVX2 ALWAYS_INLINE uint64_t both_of(const uint8_t *p, const struct ends *e, bool fold)
+AVX2 ALWAYS_INLINE __m256i both_of(const uint8_t *p, const struct ends *e, bool fold)
 {
-    uint32_t mask[2];
-    for (int i = 0; i < 2; i++, p += 32) {
-        __m256i a = _mm256_loadu_si256((const __m256i *)p);
-        __m256i b = _mm256_loadu_si256((const __m256i *)(p + e->far));
-        __m256i one = _mm256_cmpeq_epi8(a, _mm256_broadcastsi128_si256(e->first));
-        __m256i two = _mm256_cmpeq_epi8(b, _mm256_broadcastsi128_si256(e->last));
-        if (fold) {
-            one = _mm256_or_si256(one, _mm256_cmpeq_epi8(a, _mm256_broadcastsi128_si256(e->First)));
-            two = _mm256_or_si256(two, _mm256_cmpeq_epi8(b, _mm256_broadcastsi128_si256(e->Last)));
-        }
-        mask[i] = (uint32_t)_mm256_movemask_epi8(_mm256_and_si256(one, two));
+    __m256i a = _mm256_loadu_si256((const __m256i *)p);
+    __m256i b = _mm256_loadu_si256((const __m256i *)(p + e->far));
+    __m256i one = _mm256_cmpeq_epi8(a, _mm256_broadcastsi128_si256(e->first));
+    __m256i two = _mm256_cmpeq_epi8(b, _mm256_broadcastsi128_si256(e->last));
+    if (fold) {
+        one = _mm256_or_si256(one, _mm256_cmpeq_epi8(a, _mm256_broadcastsi128_si256(e->First)));
+        two = _mm256_or_si256(two, _mm256_cmpeq_epi8(b, _mm256_broadcastsi128_si256(e->Last)));
     }
-    return mask[0] | (uint64_t)mask[1] << 32;
+    return _mm256_and_si256(one, two);
 }
 
 AVX2 ALWAYS_INLINE const uint8_t *search_wide(const uint8_t *p, const uint8_t *end,
@@ -139,8 +135,13 @@ AVX2 ALWAYS_INLINE const uint8_t *search_wide(const uint8_t *p, const uint8_t *e
     const struct ends e = ends_of(needle, fold);
     const uint8_t *at;
     for (; (size_t)(end - p) >= needle->len + 63; p += 64) {
-        uint64_t mask = both_of(p, &e, fold);
-        if (UNLIKELY(mask) && (at = among(p, mask, needle, fold)))
+        __m256i a = both_of(p, &e, fold), b = both_of(p + 32, &e, fold),
+                any = _mm256_or_si256(a, b);
+        if (LIKELY(_mm256_testz_si256(any, any)))
+            continue;
+        uint64_t mask =
+            (uint32_t)_mm256_movemask_epi8(a) | (uint64_t)(uint32_t)_mm256_movemask_epi8(b) << 32;
+        if ((at = among(p, mask, needle, fold)))
             return at;
     }
     return search_vector(p, end, needle, fold);

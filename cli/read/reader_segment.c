@@ -159,7 +159,8 @@ static void text_context(struct input_text *text, const struct input_segment *se
     text->header = segment->header;
     text->header_len = segment->header_len;
     text->turns = segment->turns;
-    text->passed = text->lined = false;
+    text->lined = segment->lined;
+    text->passed = false;
 }
 
 /* Makes the first `end` bytes of the text a segment. */
@@ -168,12 +169,14 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
 {
     struct input_private *own = g->input->own;
     struct source *source = own->source;
-    *segment = (struct input_segment){.offset = own->offset,
-                                      .len = end,
-                                      .line = own->line,
-                                      .timed = own->timed,
-                                      .time_before = own->time_before,
-                                      .reference = own->reference};
+    *segment =
+        (struct input_segment){.offset = own->offset,
+                               .len = end,
+                               .line = own->line,
+                               .timed = own->timed,
+                               .time_before = own->time_before,
+                               .reference = own->reference,
+                               .lined = g->input->dialect.format == READ_CSV && !g->cut.folded};
     if (g->input->kind == PACK_NONE) {
         segment->at = own->offset;
         segment->at_len = end;
@@ -191,8 +194,8 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     if (!input_give_back(own, g->text->memory + end, g->len - end))
         return out_of_memory(g->input, reason);
     own->offset += end;
-    if (!own->unlined)
-        own->line += count_lines(g->text->memory, end);
+    g->text->lines = own->unlined ? 0 : count_lines(g->text->memory, end);
+    own->line += g->text->lines;
     if (source->noted && source->point.out <= own->offset) {
         free(own->restart.blob);
         own->restart = source->point;
@@ -202,7 +205,6 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     g->text->data = g->text->memory;
     g->text->len = end;
     text_context(g->text, segment);
-    g->text->lined = !g->cut.folded;
     if (input_turn(g->input, g->text) != TAMIS_OK)
         return out_of_memory(g->input, reason);
     segment->turns = g->text->turns;
@@ -230,6 +232,7 @@ static tamis_error next_locked(struct input *input, struct input_segment *segmen
     size_t end;
     g.cut.dialect = &input->dialect;
     g.cut.walker = own->walker.parser;
+    g.cut.lines = own->lined;
     if (!own->source->noted &&
         !own->walking) { /* counted from the last point, so that frames of equal size are paired */
         uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
@@ -312,6 +315,7 @@ tamis_error input_walk(struct input *input, const struct input_segment *segment,
     own->walking = true;
     own->unlined = !lines;
     own->calm = !segment->turns;
+    own->lined = segment->lined;
     own->reference = segment->reference;
     return TAMIS_OK;
 }

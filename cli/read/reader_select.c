@@ -131,8 +131,8 @@ static void number_columns(struct selection *s, const char *const *names, uint32
     s->n_columns = 1 + format_of(s->dialect.format)->n_fields;
     for (size_t i = 0; i < s->n; i++) {
         uint32_t number = table ? number_of(names[i], strlen(names[i])) : NO_NODE;
-        if (column[i] == NO_SLOT && number != NO_NODE && number > 0)
-            column[i] = number - 1;
+        if (column[i] == NO_SLOT && number > 0 && number <= COLUMNS_MAX)
+            column[i] = number - 1; /* a larger one is a key of JSON in another input */
         s->absent[i] = column[i] == NO_SLOT;
         if (!s->absent[i] && column[i] >= s->n_columns)
             s->n_columns = column[i] + (size_t)1;
@@ -335,28 +335,21 @@ static bool grow_tree(struct selection *s)
 
 /* Checks the names and sorts them. */
 static tamis_error check_names(const struct dialect *dialect, struct sorted_names *wanted,
-                               bool header, tamis_reason *reason)
+                               tamis_reason *reason)
 {
     const char *const *names = wanted->names;
     size_t n = wanted->n;
-    bool table = dialect->format == READ_CSV || dialect->format == READ_TSV;
     if (n == 0 || n > 4096)
         return fail(reason, TAMIS_EARG, "%zu attributes: from 1 to 4096 can be read", n);
     for (size_t i = 0; i < n; i++) {
-        size_t dots = 0, len = strlen(names[i]);
-        if (len == 0)
+        size_t dots = 0;
+        if (!names[i][0])
             return fail(reason, TAMIS_EARG, "an attribute without a name");
         for (const char *p = names[i]; (p = strchr(p, '.')); p++)
             dots++;
         if ((dialect->format == READ_JSONL || dialect->format == READ_JSON) && dots >= PATH_PARTS)
             return fail(reason, TAMIS_EARG, "attribute %.100s: a path has at most %d dots",
                         names[i], PATH_PARTS - 1);
-        uint32_t number = number_of(names[i], len);
-        if (table && !header && (number == NO_NODE || number == 0) &&
-            strcmp(names[i], READ_LINE) != 0 && strcmp(names[i], READ_WHOLE) != 0)
-            return fail(reason, TAMIS_EARG,
-                        "attribute %.100s: without a header, columns have numbers, from 1",
-                        names[i]);
     }
     wanted->order = malloc(n * sizeof *wanted->order);
     if (!wanted->order)
@@ -450,7 +443,7 @@ tamis_error selection_new(struct selection **out, const struct dialect *dialect,
     struct sorted_names wanted = {names, NULL, n};
     if (dialect->format == READ_AUTO)
         return fail(reason, TAMIS_EARG, "the format is not known");
-    tamis_error error = check_names(dialect, &wanted, header != NULL, reason);
+    tamis_error error = check_names(dialect, &wanted, reason);
     if (error == TAMIS_OK)
         error = selection_make(out, dialect, &wanted, header, header_len, reason);
     free(wanted.order);

@@ -48,6 +48,8 @@ static const struct magic {
     {"\xFE\xFF", 2, 0, SNIFF_UNKNOWN, "UTF-16 text", RECODE},
     {"TAMIS\x00\r\n", 8, 0, SNIFF_BINARY, "a file of tamis", LEAVE},
     {"SQLite format 3\x00", 16, 0, SNIFF_BINARY, "an SQLite database", EXPORT},
+    {"LPKSHHRH", 8, 0, SNIFF_BINARY, "a systemd journal", "export it with journalctl -o json"},
+    {"ElfFile\x00", 8, 0, SNIFF_BINARY, "a Windows event log", EXPORT},
     {"\x7F"
      "ELF",
      4, 0, SNIFF_BINARY, "an ELF program", LEAVE},
@@ -343,16 +345,31 @@ static bool lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool w
     return fit && 2 * fit >= lines;
 }
 
-/* Does the user's pattern fit? */
-static bool pattern_fits(const struct dialect *dialect, const uint8_t *text, size_t len, bool whole,
-                         bool *full)
+/* Are half of the lines JSON? The last may be cut off, and if it is the only one, it is believed. */
+static bool objects_fit(struct parser *ps, const uint8_t *text, size_t len, bool whole)
+{
+    struct record r;
+    enum parsed parsed;
+    size_t good = 0, bad = 0;
+    while ((parsed = parser_next(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD) {
+        bool open = r.data + r.len == text + len && !whole;
+        good += !open && parsed == PARSED_RECORD;
+        bad += !open && parsed == PARSED_BAD;
+    }
+    return good >= bad;
+}
+
+/* Does the user's pattern fit, or are they JSON lines? */
+static bool format_fits(const struct dialect *dialect, enum read_format format, const uint8_t *text,
+                        size_t len, bool whole, bool *full)
 {
     struct dialect d = *dialect;
-    const char *line = READ_LINE;
+    const char *line = READ_WHOLE;
     struct parsing p = {0};
-    d.format = READ_PATTERN;
+    d.format = format;
     tamis_error error = parsing_begin(&p, &d, &line, 1, NULL, 0, text, len, NULL);
-    bool fits = error == TAMIS_OK && lines_fit(p.parser, text, len, whole);
+    bool fits = error == TAMIS_OK &&
+                (format == READ_JSONL ? objects_fit : lines_fit)(p.parser, text, len, whole);
     *full |= error == TAMIS_ENOMEM;
     parsing_end(&p);
     return fits;
@@ -415,6 +432,15 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole,
     return found;
 }
 
+/* Does the sample look like a header with values, or like values alone? A line of text must not be taken for a
+   header, which is not a record. */
+static bool has_values(const struct dialect *d, const struct csv_sample *t, bool whole)
+{
+    if (d->headless || d->tables)
+        return true;
+    return t->rows ? t->width > 1 || t->typed || t->alike : !whole;
+}
+
 /* A table by its appearance, or because it was said to be one; otherwise text. */
 static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *text, size_t len,
                                 bool whole)
@@ -433,7 +459,7 @@ static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *te
         d.format = READ_TSV;
         d.delimiter = '\t';
         struct csv_sample t = table_of(&d, text, len, whole);
-        if (!is_table(&d, &t))
+        if (!is_table(&d, &t) || !has_values(&d, &t, whole))
             return sniff.format = READ_TEXT, sniff;
         sniff.format = READ_TSV;
         sniff.headless |= t.alike;
@@ -442,7 +468,7 @@ static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *te
     struct csv_sample t = find_table(&d, text, len, whole, &sniff.delimiter);
     if (sniff.delimiter)
         sniff.headless |= t.alike && t.rows > 0;
-    if (!named && (!sniff.delimiter || timed_line(text, len)))
+    if (!named && (!sniff.delimiter || !has_values(&d, &t, whole) || timed_line(text, len)))
         sniff.format = READ_TEXT;
     return sniff;
 }
@@ -462,7 +488,8 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
         return sniff;
     while (len && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n'))
         text++, len--;
-    if (d.format == READ_AUTO && d.pattern && pattern_fits(&d, text, len, whole, &sniff.full)) {
+    if (d.format == READ_AUTO && d.pattern &&
+        format_fits(&d, READ_PATTERN, text, len, whole, &sniff.full)) {
         sniff.format = READ_PATTERN;
         return sniff;
     }
@@ -472,8 +499,12 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
         list = false; /* [2026-01-02 ...] of a log */
     if (d.format == READ_JSON || ((object || list) && d.records))
         return len ? sniff_json(text, len, false) : sniff;
-    if ((object || list) && (d.format == READ_AUTO || d.format == READ_JSONL))
-        return sniff_json(text, len, true);
+    struct sniff json = object || list ? sniff_json(text, len, true) : sniff;
+    if ((object || list) &&
+        (d.format == READ_JSONL ||
+         (d.format == READ_AUTO && (json.format == READ_JSON ||
+                                    format_fits(&d, READ_JSONL, text, len, whole, &sniff.full)))))
+        return json;
     if (d.format == READ_AUTO)
         sniff.format = d.format = line_format(text, len, whole, &sniff.full);
     if (sniff.full)

@@ -9,32 +9,32 @@
 #include "ui/out.h"
 #include "ui/progress.h"
 
-static uint32_t attributes_of(const tamis_records *index)
+static uint32_t attributes_of(const tamis_records *set)
 {
     tamis_records_facts info;
-    tamis_records_info(index, &info);
+    tamis_records_info(set, &info);
     return info.attributes;
 }
 
-void records_names(const tamis_records *index, uint64_t mask, char *out, size_t room)
+void records_names(const tamis_records *set, uint64_t mask, char *out, size_t room)
 {
     size_t len = 0;
     *out = 0;
     for (uint64_t left = mask; left; left &= left - 1) {
-        const char *name = tamis_records_name(index, (uint32_t)__builtin_ctzll(left));
+        const char *name = tamis_records_name(set, (uint32_t)__builtin_ctzll(left));
         int n = snprintf(out + len, room - len, "%s%s", len ? "+" : "", name);
         len += (size_t)n < room - len ? (size_t)n : room - len - 1;
     }
 }
 
-void records_warn(const tamis_records *index, uint64_t mask)
+void records_warn(const tamis_records *set, uint64_t mask)
 {
     char names[2048];
     tamis_records_facts info;
-    tamis_records_info(index, &info);
-    if (tamis_records_verifies(index, mask))
+    tamis_records_info(set, &info);
+    if (tamis_records_verifies(set, mask))
         return;
-    records_names(index, mask, names, sizeof names);
+    records_names(set, mask, names, sizeof names);
     if (info.verifier == TAMIS_VERIFIER_NONE)
         remark("not verified as a combination; make the set with --verifier filter");
     else
@@ -45,7 +45,7 @@ void records_warn(const tamis_records *index, uint64_t mask)
 
 /* Parses attr=value, attr= or attr!, which means missing: the value is then NULL. The attribute is the text before
    the first "=" that makes it one. Complains with the reason for the shortest that was tried. */
-static bool cut_word(const tamis_records *index, char *word, uint32_t *attribute, tamis_key *value)
+static bool cut_word(const tamis_records *set, char *word, uint32_t *attribute, tamis_key *value)
 {
     tamis_reason reason = {0}, other;
     const char *text = NULL;
@@ -53,12 +53,12 @@ static bool cut_word(const tamis_records *index, char *word, uint32_t *attribute
     tamis_error e = TAMIS_EARG;
     if (len > 1 && word[len - 1] == '!' && !strchr(word, '=')) {
         word[len - 1] = 0;
-        e = tamis_records_attribute(index, word, attribute, &reason);
+        e = tamis_records_attribute(set, word, attribute, &reason);
         word[len - 1] = '!';
     }
     for (char *at = strchr(word, '='); at && e != TAMIS_OK; at = strchr(at + 1, '=')) {
         *at = 0;
-        e = tamis_records_attribute(index, word, attribute, reason.text[0] ? &other : &reason);
+        e = tamis_records_attribute(set, word, attribute, reason.text[0] ? &other : &reason);
         *at = '=';
         text = at + 1;
     }
@@ -82,7 +82,7 @@ static bool read_words(const struct records *r, const struct records_work *work,
     uint32_t attribute;
     tamis_key value;
     for (size_t i = 0; i < r->n_words; i++) {
-        if (!cut_word(work->index, r->word[i], &attribute, &value))
+        if (!cut_word(work->set, r->word[i], &attribute, &value))
             return false;
         tamis_choice *c = &a->choice[attribute];
         tamis_digest *to = a->digest + attribute * r->n_words;
@@ -90,7 +90,7 @@ static bool read_words(const struct records *r, const struct records_work *work,
             return refuse("two values: %s: a record has one for each attribute; give one record "
                           "at a time",
                           r->word[i]);
-        to[c->n] = tamis_records_digest(work->index, attribute, value);
+        to[c->n] = tamis_records_digest(work->set, attribute, value);
         *c = (tamis_choice){attribute, to, c->n + 1};
         a->mask |= UINT64_C(1) << attribute;
     }
@@ -100,7 +100,7 @@ static bool read_words(const struct records *r, const struct records_work *work,
 /* The arguments are one record: queries get its choices, others all its digests. */
 static void use_words(struct records *r, const struct records_work *work, struct asked *a)
 {
-    uint32_t p = attributes_of(work->index);
+    uint32_t p = attributes_of(work->set);
     tamis_choice some[TAMIS_ATTRIBUTES_MAX];
     tamis_digest digest[TAMIS_ATTRIBUTES_MAX];
     static struct record_batch batch;
@@ -110,7 +110,7 @@ static void use_words(struct records *r, const struct records_work *work, struct
         if (a->choice[i].n)
             some[n++] = a->choice[i];
         digest[i] = a->choice[i].n ? *a->choice[i].values
-                                   : tamis_records_digest(work->index, i, (tamis_key){NULL, 0});
+                                   : tamis_records_digest(work->set, i, (tamis_key){NULL, 0});
     }
     if (work->asks) {
         work->ask(work->context, some, n);
@@ -147,14 +147,14 @@ struct record_reading {
 };
 
 /* The attributes named by --attrs; complains. */
-static bool read_attrs(const struct records *r, const tamis_records *index, uint64_t *mask)
+static bool read_attrs(const struct records *r, const tamis_records *set, uint64_t *mask)
 {
     char *list = strdup(r->attrs), *rest = list;
     tamis_reason reason = {0};
     bool good = list ? true : no_memory("records");
     for (char *name; good && (name = strsep(&rest, ","));) {
         uint32_t number;
-        good = tamis_records_attribute(index, name, &number, &reason) == TAMIS_OK;
+        good = tamis_records_attribute(set, name, &number, &reason) == TAMIS_OK;
         if (good)
             *mask |= UINT64_C(1) << number;
         else
@@ -169,21 +169,22 @@ static bool read_attrs(const struct records *r, const tamis_records *index, uint
 static bool settle_mask(struct record_reading *g)
 {
     uint64_t all = UINT64_MAX >> (TAMIS_ATTRIBUTES_MAX - g->p), there = all, wanted = 0;
-    bool header = g->input->header != NULL;
-    if (g->r->attrs && !read_attrs(g->r, g->work->index, &wanted))
+    bool headless = g->input->dialect.headless, table = headless || g->input->header_len;
+    if (g->r->attrs && !read_attrs(g->r, g->work->set, &wanted))
         return false;
-    for (size_t i = 0; header && (i = selection_absent(g->selection, i)) < g->p; i++)
+    for (size_t i = 0; table && (i = selection_absent(g->selection, i)) < g->p; i++)
         there &= ~(UINT64_C(1) << i);
     wanted = wanted ? wanted : g->work->asks ? there : all;
     uint64_t lacking = wanted & ~there;
-    if (g->input->header_len && (there == 0 || (lacking && g->r->attrs)))
+    if (table && (there == 0 || (lacking && (headless || g->r->attrs))))
         return refuse(
-            "no column '%s': standard input: give records with a header that names "
-            "the attributes",
-            tamis_records_name(g->work->index, (uint32_t)__builtin_ctzll(lacking ? lacking : all)));
-    if (g->input->header_len && lacking) {
+            "no column '%s': standard input: %s",
+            tamis_records_name(g->work->set, (uint32_t)__builtin_ctzll(lacking ? lacking : all)),
+            headless ? "without a header, columns have numbers, from 1"
+                     : "give records with a header that names the attributes");
+    if (table && lacking) {
         char names[1024];
-        records_names(g->work->index, lacking, names, sizeof names);
+        records_names(g->work->set, lacking, names, sizeof names);
         remark("no column: standard input: %s is missing in every record", names);
     }
     g->r->mask = wanted;
@@ -198,11 +199,12 @@ static bool open_input(struct record_reading *g)
     struct input_options o = {
         .dialect = {.format = r->format ? (enum read_format)(r->format - 1) : READ_AUTO,
                     .delimiter = r->delimited ? (uint8_t)r->delimiter : 0,
-                    .headless = r->headless}};
+                    .headless = r->headless,
+                    .tables = true}};
     tamis_reason reason = {0};
     tamis_error e = input_open(&g->input, "-", &o, &reason);
     for (uint32_t i = 0; i < g->p; i++)
-        names[i] = tamis_records_name(g->work->index, i);
+        names[i] = tamis_records_name(g->work->set, i);
     if (e == TAMIS_OK)
         e = selection_new(&g->selection, &g->input->dialect, names, g->p, g->input->header,
                           g->input->header_len, &reason);
@@ -230,7 +232,7 @@ static void batch_put(struct record_reading *g, const struct record *record)
         if (v->state == VALUE_MISSING)
             key.data = NULL;
         if (!(g->skipped >> i & 1))
-            to[i] = tamis_records_digest(g->work->index, i, key);
+            to[i] = tamis_records_digest(g->work->set, i, key);
     }
     b->text[b->n++] = (tamis_key){record->data, record->len + record->end_len};
     if (b->n == RECORDS_BATCH)
@@ -273,7 +275,7 @@ static int input_run(struct records *r, const struct records_work *work)
     struct record_reading *g = calloc(1, sizeof *g);
     if (!g)
         return no_memory("records"), TROUBLE;
-    g->r = r, g->work = work, g->p = attributes_of(work->index);
+    g->r = r, g->work = work, g->p = attributes_of(work->set);
     bool good = open_input(g), more = good;
     progress_start(0);
     while (good && more && !g->stopped) {

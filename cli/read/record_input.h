@@ -32,7 +32,7 @@ struct record_batch {
 };
 
 struct records_work {
-    const tamis_records *index;
+    const tamis_records *set;
     bool asks; /* missing attributes do not count, and an attribute may have several values */
     /* A batch from standard input; false stops. */
     bool (*take)(void *context, struct record_batch *batch);
@@ -45,10 +45,10 @@ struct records_work {
 int records_run(struct records *records, const struct records_work *work);
 
 /* Warns if nothing verifies a query with these attributes. */
-void records_warn(const tamis_records *index, uint64_t mask);
+void records_warn(const tamis_records *set, uint64_t mask);
 
 /* "a+b", in the form of --combo; truncated if it does not fit. */
-void records_names(const tamis_records *index, uint64_t mask, char *out, size_t room);
+void records_names(const tamis_records *set, uint64_t mask, char *out, size_t room);
 
 #define RECORDS_ARGS(r)                                   \
     ARG_ONE_OF("format", &(r).format, READ_FORMAT_NAMES), \

@@ -15,8 +15,8 @@
  *     1700000000.25                 since 1970: seconds below 10^11, then milliseconds below 10^14,
  *                                   microseconds below 10^17, nanoseconds
  *
- * A time without a zone is in the zone of the context. Of an hour that occurs twice the first is taken
- * (or what mktime() returns), and years range from 1 to 9999.
+ * A time without a zone is in the zone of the context. Of an hour that occurs twice the first is taken, one
+ * that is skipped continues the time before it, and years range from 1 to 9999.
  */
 #ifndef TAMIS_TIME_READ_H
 #define TAMIS_TIME_READ_H
@@ -60,7 +60,9 @@ size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX]);
 size_t time_normal(struct time_context *context, const uint8_t *text, size_t len,
                    char out[TIME_NORMAL_MAX]);
 
-/* The zone of this machine by its name: TZ, else what /etc/localtime links to, else UTC. */
+/* The zone of this machine by its name: TZ, else what /etc/localtime links to or is, else UTC. */
 void time_zone_here(char *out, size_t room);
+/* Is it in the zone database of this machine, or a rule such as CET-1CEST? libc takes any other name for UTC. */
+bool time_zone_known(const char *zone);
 
 #endif

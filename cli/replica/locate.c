@@ -49,7 +49,7 @@ static void load_whole(const struct locating *l, uint32_t number, const char *na
     replicas_path(&l->replicas, name, path);
     if (tamis_directory_load(d, name, path, 0, NULL) == TAMIS_OK &&
         !as_told(tamis_directory_follower(d, number), &l->replicas.replica[number])) {
-        tamis_directory_drop(d, name);
+        tamis_directory_drop(d, name, NULL);
         tamis_directory_expect(d, name, NULL, NULL);
     }
 }
@@ -61,10 +61,10 @@ static tamis_filter *load_copy(const struct locating *l, uint32_t number, const 
     tamis_follower *follower = NULL;
     tamis_filter *copy = NULL;
     replicas_path(&l->replicas, name, path);
-    if (tamis_follower_new(&follower, &o) == TAMIS_OK &&
+    if (tamis_follower_new(&follower, &o, NULL) == TAMIS_OK &&
         tamis_follower_load(follower, path, 0, NULL) == TAMIS_OK &&
         as_told(follower, &l->replicas.replica[number]))
-        tamis_follower_filter(follower, &copy);
+        tamis_follower_filter(&copy, follower, NULL);
     tamis_follower_free(follower);
     return copy;
 }

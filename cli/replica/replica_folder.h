@@ -41,7 +41,7 @@ struct replicas {
     size_t room;
 };
 
-/* Room for so many owners; false after complaining. */
+/* Room for this many owners; false after complaining. */
 bool replicas_reserve(struct replicas *r, size_t owners);
 /* Creates the directory and reads the status into it; with `fresh` the status may be missing. `key`: of the
    family, for copies saved without it, or NULL. `whole`: few keys will be queried. False after complaining. */

@@ -43,14 +43,14 @@ static struct view *views_of(const tamis_directory *d, size_t *n)
     return views;
 }
 
-static double seconds(uint64_t nanoseconds)
+static double in_seconds(uint64_t nanoseconds)
 {
     return (double)nanoseconds / 1e9;
 }
 
 static double reached(const tamis_following_facts *f)
 {
-    return f->reached == UINT64_MAX ? NOT_KNOWN : seconds(f->reached);
+    return f->reached == UINT64_MAX ? NOT_KNOWN : in_seconds(f->reached);
 }
 
 static void owner_facts(const struct view *v)
@@ -63,8 +63,8 @@ static void owner_facts(const struct view *v)
     json_count("epoch", f->epoch);
     json_count("version", f->version);
     json_count("newest", f->newest);
-    json_real("age", seconds(f->age));
-    json_real("lease", seconds(f->lease));
+    json_real("age", in_seconds(f->age));
+    json_real("lease", in_seconds(f->lease));
     json_real("member_miss", f->targets.member_miss < 0 ? NOT_KNOWN : f->targets.member_miss);
     json_real("member_miss_now", f->estimate.member_miss);
     json_real("positive", f->estimate.positive);
@@ -188,7 +188,7 @@ static double owner_value(const struct view *v, size_t i)
     const tamis_follower_facts *f = &v->facts;
     const double values[COUNT(owner_metric)] = {
         v->doubt,
-        seconds(f->age),
+        in_seconds(f->age),
         (double)f->version,
         f->targets.member_miss < 0 ? NOT_KNOWN : f->targets.member_miss,
         f->estimate.member_miss,
@@ -245,7 +245,7 @@ static void serve_own_metrics(const struct serve_counts *s)
     }
     put_format("tamis_locate_seconds_bucket{le=\"+Inf\"} %llu\ntamis_locate_seconds_sum %.9g\n"
                "tamis_locate_seconds_count %llu\n",
-               (unsigned long long)sum, seconds(atomic_load(&s->nanoseconds)),
+               (unsigned long long)sum, in_seconds(atomic_load(&s->nanoseconds)),
                (unsigned long long)sum);
 }
 

@@ -200,7 +200,7 @@ static void report_threads(const struct bench *b, const tamis_filter *f)
         best[i % 2] = rate > best[i % 2] ? rate : best[i % 2];
     }
     report_count("threads", "threads", cores);
-    report_real("threads_speedup", "they look up so many times as fast as one",
+    report_real("threads_speedup", "speedup of lookups",
                 best[0] > 0 ? rounded(best[1] / best[0]) : 1);
 }
 

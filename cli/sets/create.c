@@ -49,7 +49,7 @@ int verb_create(int argc, char **argv)
     bool force = false, no_key = false, json = false;
     const struct arg args[] = {
         MAKE_ARGS(make),
-        MAKE_INDEX_ARGS(make),
+        MAKE_RECORDS_ARGS(make),
         STORE_KEY_ARG(files),
         STORE_WRITE_ARG(files),
         ARG("family", 0, ARG_TEXT, &family),

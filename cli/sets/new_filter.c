@@ -29,18 +29,14 @@ static bool read_growth(struct make *make)
 
 static bool read_lambdas(struct make *make, uint8_t *lambdas)
 {
-    double values[TAMIS_LAMBDAS_MAX];
+    unsigned given[TAMIS_LAMBDAS_MAX];
     if (!make->lambda)
         return true;
-    size_t n = parse_list(make->lambda, values, COUNT(values));
-    for (size_t i = 0; i < n; i++) {
-        lambdas[i] = values[i] >= 1 && values[i] <= 40 ? (uint8_t)values[i] : 0;
-        if (lambdas[i] == 0 || lambdas[i] != values[i])
-            n = 0;
-    }
+    size_t n = parse_lambdas(make->lambda, 40, given);
     if (n == 0)
-        return refuse("wrong value '%s': --lambda: give whole numbers from 1 to 40, as 1,2,3",
-                      make->lambda);
+        return false;
+    for (size_t i = 0; i < n; i++)
+        lambdas[i] = (uint8_t)given[i];
     if (make->options.growth != TAMIS_FLEXIBLE)
         return refuse("only for flexible filters: --lambda: give --growth flexible");
     make->options.lambdas = lambdas;

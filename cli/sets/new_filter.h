@@ -37,7 +37,7 @@ struct make {
         {"hash", 0, ARG_CHOICE, &(m).hash, &(m).formed, "xxh3|sip|h3"},                        \
         ARG("like", 0, ARG_TEXT, &(m).like)
 
-#define MAKE_INDEX_ARGS(m)                                                          \
+#define MAKE_RECORDS_ARGS(m)                                                        \
     ARG("attrs", 0, ARG_TEXT, &(m).attrs), ARG("combo", 0, ARG_TEXTS, &(m).combos), \
         ARG("distinct", 0, ARG_TEXTS, &(m).distinct),                               \
         ARG("for-publish", 0, ARG_FLAG, &(m).for_publish),                          \

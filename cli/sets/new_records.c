@@ -55,7 +55,7 @@ struct set *make_records(struct make *make, const struct store_options *files, c
     WIPED_KEY key[TAMIS_KEY_LEN];
     struct made made = {.key = key};
     tamis_reason reason = {0};
-    tamis_records *index = NULL;
+    tamis_records *set = NULL;
     if (!make_settle(make, files, &made) || !check_options(make))
         return NULL;
     if (read_attrs(make, &attrs)) {
@@ -67,8 +67,8 @@ struct set *make_records(struct make *make, const struct store_options *files, c
                                          .verifier = (tamis_verifier)make->verifier,
                                          .value = (tamis_verify)make->value,
                                          .set = make->options};
-        (void)succeeded(tamis_records_new(&index, &options, &reason), &reason, path);
+        (void)succeeded(tamis_records_new(&set, &options, &reason), &reason, path);
     }
     attrs_free(&attrs);
-    return records_set(index);
+    return records_set(set);
 }

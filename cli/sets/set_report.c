@@ -24,11 +24,11 @@ static void report_vectors(const tamis_filter *filter)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static void report_attributes(const tamis_records *index)
+static void report_attributes(const tamis_records *set)
 {
     tamis_attribute_facts a;
     report_list("attributes", "attributes");
-    for (uint32_t i = 0; tamis_records_attribute_info(index, i, &a); i++)
+    for (uint32_t i = 0; tamis_records_attribute_info(set, i, &a); i++)
         if (report_item(a.name, "%s, %.0f values (estimated), fpp now %.3g",
                         tamis_type_name(a.type), a.distinct, a.fpp)) {
             json_text("name", a.name);
@@ -41,14 +41,14 @@ static void report_attributes(const tamis_records *index)
     report_end();
 }
 
-static void report_combos(const tamis_records *index, uint32_t n)
+static void report_combos(const tamis_records *set, uint32_t n)
 {
     char names[200];
     report_list("combos", "combinations");
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t mask = tamis_records_combo(index, i);
-        double rate = tamis_records_rate(index, mask, false);
-        records_names(index, mask, names, sizeof names);
+        uint64_t mask = tamis_records_combo(set, i);
+        double rate = tamis_records_rate(set, mask, false);
+        records_names(set, mask, names, sizeof names);
         if (report_item("combination", "%s, fpp now %.3g", names, rate)) {
             json_text("attributes", names);
             json_real("fpp_now", rate);

@@ -102,6 +102,20 @@ size_t parse_list(const char *text, double *out, size_t room)
     return 0;
 }
 
+size_t parse_lambdas(const char *text, unsigned most, unsigned lambdas[TAMIS_LAMBDAS_MAX])
+{
+    double values[TAMIS_LAMBDAS_MAX];
+    size_t n = parse_list(text, values, COUNT(values));
+    for (size_t i = 0; i < n; i++) {
+        lambdas[i] = values[i] >= 1 && values[i] <= most ? (unsigned)values[i] : 0;
+        if (lambdas[i] == 0 || lambdas[i] != values[i])
+            n = 0;
+    }
+    if (n == 0)
+        refuse("wrong value '%s': --lambda: give whole numbers from 1 to %u, as 1,2,3", text, most);
+    return n;
+}
+
 bool threads_settle(uint64_t *threads)
 {
     if (*threads > THREADS_MAX)

@@ -73,5 +73,7 @@ bool parse_time(const char *text, uint64_t *nanoseconds); /* 90s, 30m, 24h, 7d, 
 bool threads_settle(uint64_t *threads);
 /* Parses "a,b,c" into at most `room` values; returns their number, 0 if invalid or too many. */
 size_t parse_list(const char *text, double *out, size_t room);
+/* Expansion speeds, whole numbers from 1 to `most`; complains and returns 0 otherwise. */
+size_t parse_lambdas(const char *text, unsigned most, unsigned lambdas[TAMIS_LAMBDAS_MAX]);
 
 #endif

@@ -32,7 +32,7 @@ const char help_plan[] =
     "  [rate_baseline vectors rate_4 bits_5 load load_min_6 load_max_6 load_tight last_bits last_load]\n"
     "plan flexible --rate R --base-rate R0 [--bits m0 --capacity n0 --hashes k --items n]\n"
     "  [lambda factor], and the above\n"
-    "plan index --attributes p --hashes q --cells m --items n [--range R]\n"
+    "plan records --attributes p --hashes q --cells m --items n [--range R]\n"
     "  [bits attribute stored]; [verify] with [basic basic_mean attenuated attenuated_mean mixed];\n"
     "  [fresh in_range recombined] each with [pbf ht_basic ht_basic_mean ht_attenuated\n"
     "  ht_attenuated_mean ht_mixed bf bf_mean bf_mixed]\n"

@@ -205,7 +205,7 @@ static void json_string(const void *data, size_t left)
     put_text("\"");
 }
 
-static void json_key(const char *key)
+static void json_name(const char *key)
 {
     if (json.later)
         put_text(", ");
@@ -218,7 +218,7 @@ static void json_key(const char *key)
 
 void json_open(const char *key, char bracket)
 {
-    json_key(key);
+    json_name(key);
     put_format("%c", bracket);
     json.later = false;
     json.lists = json.lists << 1 | (bracket == '[');
@@ -243,25 +243,25 @@ void json_text(const char *key, const char *text)
 
 void json_bytes(const char *key, const void *data, size_t len)
 {
-    json_key(key);
+    json_name(key);
     json_string(data, len);
 }
 
 void json_raw(const char *key, const void *json_text, size_t len)
 {
-    json_key(key);
+    json_name(key);
     put_bytes(json_text, len);
 }
 
 void json_count(const char *key, uint64_t value)
 {
-    json_key(key);
+    json_name(key);
     put_format("%llu", (unsigned long long)value);
 }
 
 void json_real(const char *key, double value)
 {
-    json_key(key);
+    json_name(key);
     if (value - value != 0) /* JSON has neither NaN nor infinity */
         put_text("null");
     else
@@ -270,6 +270,6 @@ void json_real(const char *key, double value)
 
 void json_flag(const char *key, bool value)
 {
-    json_key(key);
+    json_name(key);
     put_text(value ? "true" : "false");
 }

@@ -13,7 +13,7 @@ bool progress_may(void);
 
 /* total: bytes expected, 0 if unknown. */
 void progress_start(uint64_t total);
-void progress_step(uint64_t bytes); /* so many more bytes */
+void progress_step(uint64_t bytes); /* this many more bytes */
 /* Removes the bar from the screen, before anything else is written there. */
 void progress_hide(void);
 void progress_end(void);

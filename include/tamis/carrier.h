@@ -22,10 +22,9 @@ extern "C" {
  * The password comes from the environment: TAMIS_REDIS_PASSWORD, or the first line of the file that
  * TAMIS_REDIS_PASSWORD_FILE names.
  *
- * Messages are taken in one thread, the writer of the directory: either a thread started by
- * tamis_following_start, or the caller's, round by round. Any number of other threads may query the directory
- * meanwhile. An origin is in doubt until its copy has arrived, and again from one heartbeat after the last
- * contact with the address.
+ * Messages are taken in one thread, the one that changes the directory: either a thread started by
+ * tamis_following_start, or the caller's, round by round. An origin is in doubt until its copy has
+ * arrived, and again from one heartbeat after the last contact with the address.
  */
 typedef struct tamis_following tamis_following;
 
@@ -50,8 +49,8 @@ TAMIS_API tamis_error tamis_following_new(tamis_following **out, const char *add
 TAMIS_API void tamis_following_free(tamis_following *following);
 
 /* Follows in a separate thread until freed. EBUSY if there is one already. */
-TAMIS_API tamis_error tamis_following_start(tamis_following *following);
-/* One round in the caller's thread; waits for messages at most so long. EIO: the address was not reached
+TAMIS_API tamis_error tamis_following_start(tamis_following *following, tamis_reason *reason);
+/* One round in the caller's thread; waits for messages at most that long. EIO: the address was not reached
    and will be tried again; EARG: trying again will not help; ENOMEM. */
 TAMIS_API tamis_error tamis_following_step(tamis_following *following, int milliseconds,
                                            tamis_reason *reason);
@@ -63,9 +62,8 @@ typedef struct tamis_following_facts {
     uint64_t reached;           /* nanoseconds since a round took all messages; UINT64_MAX: never */
     bool cut_off;               /* the last round failed */
 } tamis_following_facts;
-/* May be called by any thread. */
 TAMIS_API void tamis_following_info(const tamis_following *following, tamis_following_facts *facts);
-/* The current position; only for the thread that takes messages. */
+/* The current position. */
 TAMIS_API void tamis_following_position(const tamis_following *following,
                                         char position[TAMIS_POSITION_MAX]);
 

@@ -21,8 +21,7 @@ extern "C" {
  * together when a declared combination is queried: at 1 %, of a hundred queries for pairs of values
  * that never occur together, though each value occurs everywhere, 99 return no segment.
  *
- * A schema describes the attributes. It belongs to its catalog or writer, never changes, and may be
- * used by any number of threads.
+ * A schema describes the attributes. It belongs to its catalog or writer and never changes.
  */
 typedef struct tamis_schema tamis_schema;
 
@@ -50,9 +49,9 @@ TAMIS_API tamis_digest tamis_schema_part(const tamis_schema *schema, uint32_t at
                                          tamis_key part);
 
 /*
- * A gatherer collects the distinct keys of one segment in each relation, exactly. Each thread needs
- * its own. A record takes 16 to 64 bytes in each relation in which it is new; check
- * tamis_gather_bytes and end the segment before it grows too large.
+ * A gatherer collects the distinct keys of one segment in each relation, exactly. A record takes 16
+ * to 64 bytes in each relation in which it is new; check tamis_gather_bytes and end the segment
+ * before it grows too large.
  */
 typedef struct tamis_gather tamis_gather;
 
@@ -130,12 +129,12 @@ TAMIS_API tamis_error tamis_catalog_update(tamis_catalog_writer **out, const cha
 TAMIS_API const tamis_schema *tamis_catalog_writer_schema(const tamis_catalog_writer *writer);
 /* Both take the number of a segment in the old file. EARG if there is no such segment or it was
    dropped. */
-TAMIS_API tamis_error tamis_catalog_drop(tamis_catalog_writer *writer, uint64_t segment);
+TAMIS_API tamis_error tamis_catalog_drop(tamis_catalog_writer *writer, uint64_t segment,
+                                         tamis_reason *reason);
 TAMIS_API tamis_error tamis_catalog_retag(tamis_catalog_writer *writer, uint64_t segment,
                                           const void *tag, size_t len, tamis_reason *reason);
 /* Adds a segment: everything that was gathered, after which the gatherer is empty, and a tag,
-   bytes that belong to the caller. Several threads may call it at once. After an error the
-   writer can only be abandoned. */
+   bytes that belong to the caller. After an error the writer can only be abandoned. */
 TAMIS_API tamis_error tamis_catalog_put(tamis_catalog_writer *writer, tamis_gather *gather,
                                         const void *tag, size_t len, tamis_reason *reason);
 /* `note`: bytes that belong to the caller, about the whole catalog. */
@@ -151,7 +150,7 @@ typedef struct tamis_range {
 
 /*
  * Queries. The file is mapped, which takes the same time for any size: the tables are checked when
- * it is opened, every other page when a query first touches it. Any number of threads may query.
+ * it is opened, every other page when a query first touches it.
  */
 typedef struct tamis_catalog tamis_catalog;
 

@@ -102,16 +102,16 @@ TAMIS_API double tamis_plan_dynamic_size_ratio(double m, double k, double c, dou
 TAMIS_API double tamis_plan_dynamic_size_ratio_best(double m, double k, double c, double s);
 TAMIS_API double tamis_plan_dynamic_one_rate(double m, double k, uint64_t c, uint64_t n); /* (14) */
 
-/* Sec. 4.2: writes the probabilities of the set sizes 1..N to p[0..N-1]; they sum to 1. Returns
-   0, or -1 for bad arguments. zipf: the most frequent size is the smallest (min) or the largest
+/* Sec. 4.2: writes the probabilities of the set sizes 1..N to p[0..N-1]; they sum to 1. False
+   for bad arguments. zipf: the most frequent size is the smallest (min) or the largest
    (max), or the ranks are shuffled by `seed` (random). */
-TAMIS_API int tamis_plan_sizes_uniform(double *p, size_t N);
-TAMIS_API int tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd);
-TAMIS_API int tamis_plan_sizes_zipf_min(double *p, size_t N, double theta);
-TAMIS_API int tamis_plan_sizes_zipf_max(double *p, size_t N, double theta);
-TAMIS_API int tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t seed);
+TAMIS_API bool tamis_plan_sizes_uniform(double *p, size_t N);
+TAMIS_API bool tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd);
+TAMIS_API bool tamis_plan_sizes_zipf_min(double *p, size_t N, double theta);
+TAMIS_API bool tamis_plan_sizes_zipf_max(double *p, size_t N, double theta);
+TAMIS_API bool tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t seed);
 /* Turns weights (any non-negative histogram) into cumulative probabilities, in place. */
-TAMIS_API int tamis_plan_sizes_cumulate(double *p, size_t N);
+TAMIS_API bool tamis_plan_sizes_cumulate(double *p, size_t N);
 
 typedef struct tamis_plan_rows {
     uint64_t s;       /* number of vectors with the fewest expected bits; 0: bad arguments */
@@ -192,7 +192,7 @@ TAMIS_API tamis_plan_flex tamis_plan_flexible(double m0, uint64_t n0, double k, 
 /* clamp(ceil(log2(predicted/base))+1, 1, max) */
 TAMIS_API unsigned tamis_plan_lambda(double predicted, double base, unsigned max);
 
-/* ---- index (PBF): p attributes, q arrays of m cells each, n records ---- */
+/* ---- records (PBF): p attributes, q arrays of m cells each, n records ---- */
 
 /* Probability that a value not stored equals a stored one. */
 typedef struct tamis_plan_verify {
@@ -201,28 +201,28 @@ typedef struct tamis_plan_verify {
     double mixed;                       /* ours: 64 mixed bits */
 } tamis_plan_verify;
 
-typedef struct tamis_plan_index_rates { /* for one class of queries */
-    double pbf;                         /* Thm 5.2 */
-    double ht_basic, ht_basic_mean;     /* Thm 5.5 */
+typedef struct tamis_plan_records_rates { /* for one class of queries */
+    double pbf;                           /* Thm 5.2 */
+    double ht_basic, ht_basic_mean;       /* Thm 5.5 */
     double ht_attenuated, ht_attenuated_mean;
     double ht_mixed;
     double bf, bf_mean, bf_mixed; /* Thm 5.6, values attenuated (bound, mean) or mixed */
-} tamis_plan_index_rates;
+} tamis_plan_records_rates;
 
-typedef struct tamis_plan_index {
+typedef struct tamis_plan_records {
     double attribute; /* rate of one attribute for a value not stored, Thm 5.1 */
     double stored;    /* rho: probability that a value drawn from the range is stored */
     tamis_plan_verify verify;
-    tamis_plan_index_rates fresh;      /* no value of the query is stored */
-    tamis_plan_index_rates in_range;   /* values drawn from the same range as the records */
-    tamis_plan_index_rates recombined; /* all values are stored, but not in one record */
-} tamis_plan_index;
+    tamis_plan_records_rates fresh;      /* no value of the query is stored */
+    tamis_plan_records_rates in_range;   /* values drawn from the same range as the records */
+    tamis_plan_records_rates recombined; /* all values are stored, but not in one record */
+} tamis_plan_records;
 
 TAMIS_API tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, double n);
 /* range: number of possible values of an attribute, 0 if unbounded (then rho = 0, and the n
    values of an attribute are all distinct). */
-TAMIS_API tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m, double n,
-                                               double range);
+TAMIS_API tamis_plan_records tamis_plan_records_of(unsigned p, unsigned q, double m, double n,
+                                                   double range);
 
 /* ---- replicas: the origin has n items; since the copy was made, the share delta1 of its bits
  * became one and delta0 zero ---- */

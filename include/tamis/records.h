@@ -80,19 +80,19 @@ typedef struct tamis_records_options {
 
 TAMIS_API tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *options,
                                         tamis_reason *reason);
-TAMIS_API void tamis_records_free(tamis_records *index);
-TAMIS_API tamis_error tamis_records_clone(tamis_records **out, const tamis_records *index);
-TAMIS_API tamis_error tamis_records_clear(tamis_records *index);
+TAMIS_API void tamis_records_free(tamis_records *set);
+TAMIS_API tamis_error tamis_records_clone(tamis_records **out, const tamis_records *set);
+TAMIS_API tamis_error tamis_records_clear(tamis_records *set);
 /* Both need the same attributes, combinations, verifier, growth and family; otherwise as for
    filters. */
-TAMIS_API tamis_error tamis_records_merge(tamis_records *index, const tamis_records *other,
+TAMIS_API tamis_error tamis_records_merge(tamis_records *set, const tamis_records *other,
                                           unsigned flags, tamis_reason *reason);
 TAMIS_API bool tamis_records_equal(const tamis_records *a, const tamis_records *b);
-TAMIS_API bool tamis_records_key(const tamis_records *index, uint8_t key[TAMIS_KEY_LEN]);
+TAMIS_API bool tamis_records_key(const tamis_records *set, uint8_t key[TAMIS_KEY_LEN]);
 
 /* Finds the number of the attribute with this name; if there is none, the reason lists the
    existing ones. */
-TAMIS_API tamis_error tamis_records_attribute(const tamis_records *index, const char *name,
+TAMIS_API tamis_error tamis_records_attribute(const tamis_records *set, const char *name,
                                               uint32_t *number, tamis_reason *reason);
 
 /*
@@ -107,26 +107,26 @@ typedef struct tamis_answer {
                       or the whole record; otherwise the values may come from several records */
 } tamis_answer;
 
-TAMIS_API tamis_error tamis_records_add(tamis_records *index, const tamis_key *record, bool *fresh);
-TAMIS_API tamis_answer tamis_records_has(const tamis_records *index, const tamis_key *record,
+TAMIS_API tamis_error tamis_records_add(tamis_records *set, const tamis_key *record, bool *fresh);
+TAMIS_API tamis_answer tamis_records_has(const tamis_records *set, const tamis_key *record,
                                          uint64_t mask);
-TAMIS_API tamis_error tamis_records_remove(tamis_records *index, const tamis_key *record,
+TAMIS_API tamis_error tamis_records_remove(tamis_records *set, const tamis_key *record,
                                            tamis_removed *outcome);
 
 /* Batches. A record is one digest per attribute; `records` holds n records, one after the other.
    Equal values of two attributes have different digests. */
-TAMIS_API tamis_digest tamis_records_digest(const tamis_records *index, uint32_t attribute,
+TAMIS_API tamis_digest tamis_records_digest(const tamis_records *set, uint32_t attribute,
                                             tamis_key value);
-TAMIS_API void tamis_records_digest_many(const tamis_records *index, const tamis_key *records,
+TAMIS_API void tamis_records_digest_many(const tamis_records *set, const tamis_key *records,
                                          size_t n, tamis_digest *out);
-TAMIS_API tamis_error tamis_records_add_many(tamis_records *index, const tamis_digest *records,
+TAMIS_API tamis_error tamis_records_add_many(tamis_records *set, const tamis_digest *records,
                                              size_t n, uint8_t *fresh, size_t *done);
-TAMIS_API void tamis_records_has_many(const tamis_records *index, uint64_t mask,
+TAMIS_API void tamis_records_has_many(const tamis_records *set, uint64_t mask,
                                       const tamis_digest *records, size_t n, uint8_t *found);
-TAMIS_API tamis_error tamis_records_remove_many(tamis_records *index, const tamis_digest *records,
+TAMIS_API tamis_error tamis_records_remove_many(tamis_records *set, const tamis_digest *records,
                                                 size_t n, uint8_t *outcomes, size_t *done);
 /* True if there is a verifier for exactly these attributes, or if there is only one of them. */
-TAMIS_API bool tamis_records_verifies(const tamis_records *index, uint64_t mask);
+TAMIS_API bool tamis_records_verifies(const tamis_records *set, uint64_t mask);
 
 /* Several values for an attribute mean any of them: the answer is "maybe" if some choice of one
    value per attribute matches. A layer tries at most 65,536 partial choices and 4,096 values;
@@ -138,7 +138,7 @@ typedef struct tamis_choice {
     size_t n;
 } tamis_choice;
 
-TAMIS_API tamis_error tamis_records_ask(const tamis_records *index, const tamis_choice *choices,
+TAMIS_API tamis_error tamis_records_ask(const tamis_records *set, const tamis_choice *choices,
                                         size_t n, tamis_answer *answer, tamis_reason *reason);
 
 typedef struct tamis_records_facts {
@@ -154,10 +154,10 @@ typedef struct tamis_records_facts {
                 distinct, fpp_now and fill are 0 */
 } tamis_records_facts;
 
-TAMIS_API void tamis_records_info(const tamis_records *index, tamis_records_facts *info);
+TAMIS_API void tamis_records_info(const tamis_records *set, tamis_records_facts *facts);
 /* Omits the present rates, which have to read every bit. */
-TAMIS_API void tamis_records_brief(const tamis_records *index, tamis_records_facts *info);
-TAMIS_API tamis_error tamis_records_limit(tamis_records *index,
+TAMIS_API void tamis_records_brief(const tamis_records *set, tamis_records_facts *facts);
+TAMIS_API tamis_error tamis_records_limit(tamis_records *set,
                                           uint64_t memory_limit); /* as for filters */
 
 typedef struct tamis_attribute_facts {
@@ -170,15 +170,15 @@ typedef struct tamis_attribute_facts {
 } tamis_attribute_facts;
 
 /* The name of attribute i, valid as long as the records; NULL if there is no such attribute. */
-TAMIS_API const char *tamis_records_name(const tamis_records *index, uint32_t i);
+TAMIS_API const char *tamis_records_name(const tamis_records *set, uint32_t i);
 /* Attribute i; false if there is no such attribute. */
-TAMIS_API bool tamis_records_attribute_info(const tamis_records *index, uint32_t i,
-                                            tamis_attribute_facts *info);
+TAMIS_API bool tamis_records_attribute_info(const tamis_records *set, uint32_t i,
+                                            tamis_attribute_facts *facts);
 /* The present rate of queries with this mask for values that are not stored (fresh), or that are
    all stored but not together; 1 if nothing verifies the latter. */
-TAMIS_API double tamis_records_rate(const tamis_records *index, uint64_t mask, bool fresh);
+TAMIS_API double tamis_records_rate(const tamis_records *set, uint64_t mask, bool fresh);
 /* Combination i, as a mask; 0 if there is no such combination. */
-TAMIS_API uint64_t tamis_records_combo(const tamis_records *index, uint32_t i);
+TAMIS_API uint64_t tamis_records_combo(const tamis_records *set, uint32_t i);
 
 /*
  * The normal form of a value, which makes different spellings of one value equal. Returns its length,
@@ -253,12 +253,12 @@ TAMIS_API tamis_need tamis_type_ask(tamis_type type, tamis_op op, tamis_key aske
 TAMIS_API bool tamis_type_match(tamis_type type, tamis_op op, tamis_key value, tamis_key asked);
 
 /* As for filters; verifiers that are tables are queried in the mapped file. */
-TAMIS_API uint64_t tamis_records_encoded_size(const tamis_records *index, unsigned save_flags);
-TAMIS_API tamis_error tamis_records_encode(const tamis_records *index, unsigned save_flags,
+TAMIS_API uint64_t tamis_records_encoded_size(const tamis_records *set, unsigned save_flags);
+TAMIS_API tamis_error tamis_records_encode(const tamis_records *set, unsigned save_flags,
                                            tamis_write write, void *context);
 TAMIS_API tamis_error tamis_records_decode(tamis_records **out, const void *data, size_t len,
                                            const tamis_open_options *options, tamis_reason *reason);
-TAMIS_API tamis_error tamis_records_save(const tamis_records *index, const char *path,
+TAMIS_API tamis_error tamis_records_save(const tamis_records *set, const char *path,
                                          unsigned save_flags, tamis_reason *reason);
 TAMIS_API tamis_error tamis_records_open(tamis_records **out, const char *path,
                                          const tamis_open_options *options, tamis_reason *reason);

@@ -65,8 +65,7 @@ typedef struct tamis_origin_options {
 } tamis_origin_options;
 
 /* The filter still belongs to the caller, who may use it as before (except with `shared_adds`:
-   EKIND) and must keep it longer than the origin. A filter has one origin at a time. With
-   respect to threads, an origin counts as a writer. */
+   EKIND) and must keep it longer than the origin. A filter has one origin at a time. */
 TAMIS_API tamis_error tamis_origin_new(tamis_origin **out, tamis_filter *filter,
                                        const tamis_origin_options *options, tamis_reason *reason);
 TAMIS_API void tamis_origin_free(tamis_origin *origin);
@@ -148,7 +147,8 @@ typedef struct tamis_follower_options {
 } tamis_follower_options;
 
 TAMIS_API tamis_error tamis_follower_new(tamis_follower **out,
-                                         const tamis_follower_options *options);
+                                         const tamis_follower_options *options,
+                                         tamis_reason *reason);
 TAMIS_API void tamis_follower_free(tamis_follower *follower);
 
 typedef enum tamis_taken {
@@ -165,8 +165,7 @@ typedef enum tamis_taken {
  * that took longer than the fastest one of its origin is late by the difference. The lease starts
  * when the message was sent. EBASE: the message does not follow the version held here (the reason
  * names both); if it is from the same origin, the follower needs a snapshot from then on. EFAMILY:
- * it belongs to another family or owner. Other errors: it is damaged. One thread takes messages
- * while any number of others query (freshness, has, has_many, info, filter, encode, save).
+ * it belongs to another family or owner. Other errors: it is damaged.
  */
 TAMIS_API tamis_error tamis_follower_take(tamis_follower *follower, const void *message, size_t len,
                                           uint64_t age, tamis_taken *taken, tamis_reason *reason);
@@ -207,10 +206,11 @@ typedef struct tamis_follower_facts {
 TAMIS_API void tamis_follower_info(const tamis_follower *follower, tamis_follower_facts *facts);
 
 /* The copy as an independent filter with bits only; EKIND if there is no copy. */
-TAMIS_API tamis_error tamis_follower_filter(const tamis_follower *follower, tamis_filter **out);
+TAMIS_API tamis_error tamis_follower_filter(tamis_filter **out, const tamis_follower *follower,
+                                            tamis_reason *reason);
 /* Writes the whole state as one message, a snapshot, to be kept in a file and taken by a new
    follower, which then continues where this one stopped. The copy is stale until the follower
-   hears from its origin. */
+   hears from its origin. EKIND if there is no copy. */
 TAMIS_API tamis_error tamis_follower_encode(const tamis_follower *follower, tamis_write write,
                                             void *context);
 TAMIS_API tamis_error tamis_follower_save(const tamis_follower *follower, const char *path,
@@ -229,8 +229,8 @@ TAMIS_API tamis_error tamis_follower_load(tamis_follower *follower, const char *
  * rows of bits for any number of owners. Owners whose copy is not current (no copy yet, stale,
  * being rebuilt) are in doubt: they count as possible and are reported separately.
  *
- * One thread puts, takes, expects and drops, while any number of others query; they see each owner
- * either before or after a change. Applying a delta costs in proportion to the bits it changes.
+ * A query beside a change (see the table of threads in tamis.h) sees each owner either before or
+ * after it. Applying a delta costs in proportion to the bits it changes.
  * Copies take memory twice, as filters and as columns, unless `whole` is set.
  */
 typedef struct tamis_directory tamis_directory;
@@ -280,7 +280,7 @@ TAMIS_API tamis_error tamis_directory_take(tamis_directory *directory, const cha
 /* The same for a file of tamis_follower_save; see tamis_follower_load. */
 TAMIS_API tamis_error tamis_directory_load(tamis_directory *directory, const char *owner,
                                            const char *path, uint64_t age, tamis_reason *reason);
-/* Saves the copy of an origin for tamis_directory_load, from any thread. The file is replaced as a
+/* Saves the copy of an origin for tamis_directory_load. The file is replaced as a
    whole but not synced: after a power failure it may be damaged, which loading reports. EKIND if there
    is no copy. */
 TAMIS_API tamis_error tamis_directory_save(const tamis_directory *directory, uint32_t number,
@@ -288,21 +288,19 @@ TAMIS_API tamis_error tamis_directory_save(const tamis_directory *directory, uin
 /* tamis_follower_contact for all owners that are kept up to date by messages. */
 TAMIS_API void tamis_directory_contact(tamis_directory *directory, uint64_t age);
 /* EARG if there is no such owner. */
-TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const char *owner);
+TAMIS_API tamis_error tamis_directory_drop(tamis_directory *directory, const char *owner,
+                                           tamis_reason *reason);
 
 /* Owners have permanent numbers below tamis_directory_owners: a dropped owner keeps its number
    in case it returns, and has no name until then. Pointers to names stay valid. */
 TAMIS_API uint32_t tamis_directory_owners(const tamis_directory *directory);
-/* The number of the owner with this name, for the thread that takes messages; TAMIS_OWNERS_MAX if
-   there is none. */
+/* The number of the owner with this name; TAMIS_OWNERS_MAX if there is none. */
 TAMIS_API uint32_t tamis_directory_number(const tamis_directory *directory, const char *owner);
 TAMIS_API const char *tamis_directory_name(const tamis_directory *directory, uint32_t number);
-TAMIS_API uint64_t tamis_directory_items(const tamis_directory *directory, uint32_t number);
-/* What is known of the copy of an origin, for any thread; false if the owner's set was put, or there is
-   no such owner. */
+/* What is known of the copy of an origin; false if the owner's set was put, or there is no such owner. */
 TAMIS_API bool tamis_directory_copy(const tamis_directory *directory, uint32_t number,
                                     tamis_follower_facts *facts);
-/* The copy itself, for the thread that takes messages; NULL if the owner's set was put. */
+/* The copy itself, valid until the next change; NULL if the owner's set was put. */
 TAMIS_API const tamis_follower *tamis_directory_follower(const tamis_directory *directory,
                                                          uint32_t number);
 
@@ -328,7 +326,6 @@ typedef struct tamis_directory_facts {
     double fpp, fpp_now;     /* stated; the highest of any owner whose keys were put */
 } tamis_directory_facts;
 
-/* Only for the thread that puts. */
 TAMIS_API void tamis_directory_info(const tamis_directory *directory, tamis_directory_facts *facts);
 
 #ifdef __cplusplus

@@ -78,7 +78,7 @@ tamis_error set_file_open(struct set **out, tamis_kind kind, const char *path,
         return e;
     if (kind == TAMIS_KIND_NONE)
         kind = tamis_kind_of(mapping.data, mapping.len);
-    e = set_from_mapping(out, kind == TAMIS_KIND_RECORDS ? KIND_INDEX : KIND_FILTER, mapping,
+    e = set_from_mapping(out, kind == TAMIS_KIND_RECORDS ? KIND_RECORDS : KIND_FILTER, mapping,
                          options, reason);
     return mapped(&mapping, e, path, reason);
 }
@@ -147,7 +147,7 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
     if (mapping.kept < mapping.len)
         mapping_expect(&mapping, false);
     e = kind == TAMIS_KIND_PATCH     ? patch_verify(mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_RECORDS ? set_verify(KIND_INDEX, mapping.data, mapping.len, reason)
+        : kind == TAMIS_KIND_RECORDS ? set_verify(KIND_RECORDS, mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping, true, reason)
         : kind == TAMIS_KIND_MESSAGE ? message_verify(mapping.data, mapping.len, reason)
                                      : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);

@@ -4,6 +4,7 @@
 #include "mem.h"
 
 #define LINE ((size_t)64)
+#define HUGE ((size_t)1 << 21)
 
 /* The first extent after the address. */
 static uint32_t extent_behind(const struct arena *a, const char *at)
@@ -81,7 +82,48 @@ size_t arena_needs(const struct arena *a, size_t bytes)
     return extent_for(a, bytes) < a->n ? 0 : round_up(bytes - log_end(a).bytes, a->page);
 }
 
-/* Maps more pages for the log, below those that it has if that place is free. */
+/* The whole pages of an extent; empty if there are none. */
+static struct extent whole_pages(const struct arena *a, uint32_t i)
+{
+    struct extent e = a->free[i];
+    char *from = (char *)round_up((uintptr_t)e.at, a->page);
+    char *to = (char *)((uintptr_t)(e.at + e.bytes) & ~(uintptr_t)(a->page - 1));
+    return (struct extent){from, from < to ? (size_t)(to - from) : 0};
+}
+
+/* Takes pages out of an extent that has them; there is room for one more extent. */
+static void pages_drop(struct arena *a, uint32_t i, struct extent pages)
+{
+    struct extent whole = a->free[i];
+    char *to = pages.at + pages.bytes;
+    size_t behind = (size_t)(whole.at + whole.bytes - to);
+    a->mapped -= pages.bytes;
+    a->unused -= pages.bytes;
+    a->free[i].bytes = (size_t)(pages.at - whole.at);
+    if (whole.at == a->low)
+        a->low = pages.at > whole.at ? a->low : behind ? to : NULL;
+    if (behind)
+        extent_insert(a, i + 1, (struct extent){to, behind});
+    if (a->free[i].bytes == 0)
+        extent_drop(a, i);
+}
+
+/* Replaces new pages by free ones of the other end, which have been touched. Small pages are populated anyway. */
+static void log_recycle(struct arena *a, struct extent new)
+{
+    for (uint32_t i = a->n; i-- > 0 && new.bytes && a->page >= HUGE;) {
+        struct extent pages = whole_pages(a, i);
+        pages.bytes = pages.bytes < new.bytes ? pages.bytes : new.bytes;
+        if (pages.bytes == 0 || a->free[i].at == a->low)
+            continue;
+        new.bytes -= pages.bytes;
+        if (a->n == a->room || !mem_pages_move(new.at + new.bytes, pages.at, pages.bytes))
+            return;
+        pages_drop(a, i, pages);
+    }
+}
+
+/* Adds pages to the log, below those that it has if that place is free. */
 static bool log_extend(struct arena *a, size_t bytes)
 {
     size_t more = arena_needs(a, bytes);
@@ -93,6 +135,7 @@ static bool log_extend(struct arena *a, size_t bytes)
     }
     if (!pages)
         return false;
+    log_recycle(a, (struct extent){pages, more});
     a->mapped += more;
     extent_add(a, pages, more);
     a->low = a->free[extent_behind(a, pages + 1) - 1].at; /* they may follow free space */
@@ -119,29 +162,18 @@ void *arena_new(struct arena *a, size_t bytes)
 /* Returns the whole pages of an extent to the system; there is room for one more extent. */
 static void unmap(struct arena *a, uint32_t i)
 {
-    struct extent whole = a->free[i];
-    char *from = (char *)round_up((uintptr_t)whole.at, a->page);
-    char *to = (char *)((uintptr_t)(whole.at + whole.bytes) & ~(uintptr_t)(a->page - 1));
-    if (from >= to)
+    struct extent pages = whole_pages(a, i);
+    if (pages.bytes == 0)
         return;
-    size_t bytes = (size_t)(to - from), behind = (size_t)(whole.at + whole.bytes - to);
-    mem_pages_free(from, bytes);
-    a->mapped -= bytes;
-    a->unused -= bytes;
-    a->free[i].bytes = (size_t)(from - whole.at);
-    if (whole.at == a->low)
-        a->low = from > whole.at ? a->low : behind ? to : NULL;
-    if (behind)
-        extent_insert(a, i + 1, (struct extent){to, behind});
-    if (a->free[i].bytes == 0)
-        extent_drop(a, i);
+    mem_pages_free(pages.at, pages.bytes);
+    pages_drop(a, i, pages);
 }
 
 void arena_free(struct arena *a, void *block, size_t bytes)
 {
     extent_add(a, block, round_up(bytes, LINE));
     a->blocks--;
-    for (uint32_t i = a->n; i-- > 0 && a->unused > a->mapped / 32 + log_end(a).bytes;)
+    for (uint32_t i = a->n; i-- > 0 && a->unused > a->mapped / 32 + a->page;)
         if (a->n < a->room)
             unmap(a, i);
 }

@@ -1,5 +1,6 @@
 /* Blocks of at least LARGE bytes come directly from the kernel: zeroed without being touched,
    and on huge pages, which avoid most TLB misses of random access. See mem.h. */
+#define _GNU_SOURCE /* mremap */
 #include "mem.h"
 
 #include <stdlib.h>
@@ -185,6 +186,11 @@ void *mem_pages_new(char *at, size_t bytes, size_t align)
 void mem_pages_free(void *pages, size_t bytes)
 {
     munmap(pages, bytes);
+}
+
+bool mem_pages_move(void *to, void *pages, size_t bytes)
+{
+    return mremap(pages, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to) != MAP_FAILED;
 }
 
 size_t block_size(size_t bytes, bool mapped)

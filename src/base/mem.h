@@ -21,6 +21,8 @@ void *mem_undumped_new(size_t bytes);
    free; NULL: anywhere. */
 void *mem_pages_new(char *at, size_t bytes, size_t align);
 void mem_pages_free(void *pages, size_t bytes);
+/* Moves pages with their contents to other pages, which they replace; false if the system cannot, and nothing changed. */
+bool mem_pages_move(void *to, void *pages, size_t bytes);
 /* Moves an array to one with room for `n` elements instead of `old`; on failure the old one stays. */
 void *mem_grow(const tamis_allocator *a, void *memory, size_t old, size_t n, size_t size);
 
@@ -62,7 +64,7 @@ bool block_bare(const tamis_allocator *a, size_t bytes, struct block *out); /* n
 /* Copies `len` bytes and fills with zeros up to `bytes`. */
 bool block_copy(const tamis_allocator *a, const void *data, size_t len, size_t bytes,
                 struct block *out);
-/* The bytes that block_new takes for so many. */
+/* The bytes that block_new takes for this many. */
 size_t block_size(size_t bytes, bool mapped);
 void block_free(const tamis_allocator *a, struct block *block);
 void block_moved(struct block *block, void *base); /* the allocator moved it, including its bytes */

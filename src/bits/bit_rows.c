@@ -17,7 +17,7 @@ struct regroup {
     } step[6];
 };
 
-/* The bits of so many rows at this distance. */
+/* The bits of this many rows at this distance. */
 static uint64_t comb(unsigned rows, uint64_t period, uint64_t bits)
 {
     uint64_t one = bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << bits) - 1, all = 0;

@@ -26,14 +26,14 @@ struct counters {
 bool counters_new(struct counters *counters, const tamis_allocator *a, uint64_t n);
 void counters_free(struct counters *counters, const tamis_allocator *a);
 bool counters_copy(struct counters *to, const struct counters *from, const tamis_allocator *a);
-/* Reserves room for so many more escapes, so that as many calls of counters_add cannot fail. */
+/* Reserves room for this many more escapes, so that as many calls of counters_add cannot fail. */
 bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_t more);
 uint64_t counters_get(const struct counters *counters, uint64_t position);
 /* Adds the other counters, of the same positions. The first function returns how many escapes to
    reserve before. */
 size_t counters_sum_escapes(const struct counters *to, const struct counters *from);
 void counters_sum(struct counters *to, const struct counters *from);
-/* Fills `half`, all zero before, with sums of pairs: a run of so many counters (1, or a multiple
+/* Fills `half`, all zero before, with sums of pairs: a run of this many counters (1, or a multiple
    of 16) and the following run are added. False if there is no memory. */
 bool counters_fold(struct counters *half, const struct counters *from, uint64_t run,
                    const tamis_allocator *a);

@@ -131,40 +131,55 @@ static void spread_has_stream(const struct bits *bits, const tamis_digest *diges
     }
 }
 
-ALWAYS_INLINE bool bit_set(uint64_t *words, uint64_t position, int shared)
+/* Sets a bit; not 0 if it was not set. A lone writer stores the word either way: a branch on the
+   bit would be mispredicted once or twice per key. Where writers share the words, a bit that is set
+   costs no locked access. */
+ALWAYS_INLINE uint64_t bit_set(uint64_t *words, uint64_t position, int shared)
 {
-    uint64_t *word = &words[position >> 6], bit = UINT64_C(1) << (position & 63);
-    uint64_t old = word_load(word);
-    if (old & bit)
-        return false;
-    if (shared)
-        return !(__atomic_fetch_or(word, bit, __ATOMIC_RELAXED) & bit);
-    word_store(word, old | bit);
-    return true;
+    uint64_t *word = &words[position >> 6], old = word_load(word);
+    uint64_t with = old | UINT64_C(1) << (position & 63);
+    if (!shared)
+        word_store(word, with);
+    else if (with != old)
+        return ~__atomic_fetch_or(word, with ^ old, __ATOMIC_RELAXED) & (with ^ old);
+    return with ^ old;
 }
 
 ALWAYS_INLINE bool spread_add_key(const struct bits *bits, tamis_digest digest, int shared)
 {
+    const struct bits to = *bits; /* a copy, which no store to the words can change */
     struct probe p = probe_first(digest);
-    bool changed = false;
-    for (unsigned j = 0; j < bits->k; j++, probe_next(&p))
-        changed |= bit_set(bits->words, mul_high(p.x, bits->units), shared);
-    return changed;
+    uint64_t changed = 0;
+    for (unsigned j = 0; j < to.k; j++, probe_next(&p))
+        changed |= bit_set(to.words, mul_high(p.x, to.units), shared);
+    return changed != 0;
+}
+
+ALWAYS_INLINE bool set_positions(const struct bits *bits, const uint64_t *positions, int shared)
+{
+    uint64_t changed = 0;
+    for (unsigned j = 0; j < bits->k; j++)
+        changed |= bit_set(bits->words, positions[j], shared);
+    return changed != 0;
 }
 
 static void spread_add(const struct bits *bits, const tamis_digest *digests, size_t n,
                        uint8_t *fresh)
 {
     enum { SOME = 8 }; /* all lines of the next keys: an add touches every probe */
+    const struct bits to = *bits;
+    uint64_t at[SOME][K_MAX];
     for (size_t i = 0; i < n; i += SOME) {
         size_t some = n - i < SOME ? n - i : SOME;
         for (size_t j = 0; j < some; j++) {
             struct probe p = probe_first(digests[i + j]);
-            for (unsigned probe = 0; probe < bits->k; probe++, probe_next(&p))
-                fetch(&bits->words[mul_high(p.x, bits->units) >> 6]);
+            for (unsigned probe = 0; probe < to.k; probe++, probe_next(&p)) {
+                at[j][probe] = mul_high(p.x, to.units);
+                fetch(&to.words[at[j][probe] >> 6]);
+            }
         }
         for (size_t j = 0; j < some; j++)
-            fresh[i + j] = spread_add_key(bits, digests[i + j], 0);
+            fresh[i + j] = set_positions(&to, at[j], 0);
     }
 }
 
@@ -270,11 +285,8 @@ static void probe_has_stream(const struct bits *bits, const tamis_digest *digest
 ALWAYS_INLINE bool probe_add_key(const struct bits *bits, tamis_digest digest, int shared)
 {
     uint64_t positions[K_MAX];
-    bool changed = false;
     spread_positions(bits, digest, positions);
-    for (unsigned j = 0; j < bits->k; j++)
-        changed |= bit_set(bits->words, positions[j], shared);
-    return changed;
+    return set_positions(bits, positions, shared);
 }
 
 static void probe_add(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -378,12 +390,10 @@ ALWAYS_INLINE bool blocked_add_key(const struct bits *bits, tamis_digest digest,
     block_masks(digest.b, bits->k, masks);
     for (unsigned lane = 0; lane < 8; lane++) {
         uint64_t old = word_load(&block[lane]), missing = masks[lane] & ~old;
-        if (!missing)
-            continue;
-        if (shared)
-            missing &= ~__atomic_fetch_or(&block[lane], missing, __ATOMIC_RELAXED);
-        else
+        if (!shared)
             word_store(&block[lane], old | missing);
+        else if (missing)
+            missing &= ~__atomic_fetch_or(&block[lane], missing, __ATOMIC_RELAXED);
         changed |= missing;
     }
     return changed != 0;

@@ -5,7 +5,7 @@
 
 bool any_in_turn(const void *stack, size_t vectors, tamis_digest digest)
 {
-    for (size_t j = 0; j < vectors; j++)
+    for (size_t j = 0; j + 1 < vectors; j++)
         bits_at(stack, j)->kernel->prefetch(bits_at(stack, j), &digest, 1);
     for (size_t j = vectors; j-- > 0;) /* newest first: most keys are there */
         if (bits_at(stack, j)->kernel->has_one(bits_at(stack, j), digest))

@@ -12,7 +12,7 @@ static void stash_dispose(struct retired *retired, const tamis_allocator *a)
     stash_free(PART_OF(retired, struct stash, retired), a);
 }
 
-/* The room of a stash for so many entries. When a part grows, its stash has 0.45 entries per line, whatever the
+/* The room of a stash for this many entries. When a part grows, its stash has 0.45 entries per line, whatever the
    width; a large part approaches this in steps of sqrt 2. Each step copies all entries. */
 static uint64_t stash_room(const struct body *b, uint64_t before, uint64_t used)
 {
@@ -60,7 +60,7 @@ static tamis_error stash_reserve(const struct target *t, uint64_t more)
     return TAMIS_OK;
 }
 
-/* Puts a slot into the stash and lowers the bound of its line. False if the stash cannot count so many copies. */
+/* Puts a slot into the stash and lowers the bound of its line. False if the stash cannot count this many copies. */
 static bool to_stash(struct body *b, uint64_t line, uint32_t slot, uint64_t copies)
 {
     uint8_t *at = body_line(b, line);
@@ -509,15 +509,6 @@ bool lines_has_one(const struct lines *l, tamis_digest digest)
 void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found)
 {
     lines_kernel()->has(lines_root_of(l), digests, n, found);
-}
-
-void lines_prefetch(const struct lines *l, const tamis_digest *digests, size_t n)
-{
-    const struct lines_root *root = lines_root_of(l);
-    for (size_t i = 0; i < n; i++) {
-        const struct body *b = body_at(root, shelf_position(root, digests[i].a));
-        fetch(body_line(b, line_of(b, digests[i].a << b->depth >> b->shift)));
-    }
 }
 
 double lines_rate(const struct lines *l)

@@ -3,8 +3,8 @@
  * without being sized in advance. Keys arrive one by one or in batches, a set has from ten to 10^9 of them, and
  * most of the work is lookups of absent keys. A lookup reads one line, which is one cache line of 64 bytes.
  *
- * Word a of a key's digest, read as a binary fraction, is the key's place. Its top bits (none, 4 or 8, the depth)
- * choose one of 1 to 256 parts. A part has M lines, and a line has slots of `width` bits, one for each fingerprint.
+ * Word a of a key's digest, read as a binary fraction, is the key's place. Its top bits (none, 4 or 9, the depth)
+ * choose one of 1 to 512 parts. A part has M lines, and a line has slots of `width` bits, one for each fingerprint.
  * With b = width - 1 + floor(log2 M) and w the next b bits of the place, a key is stored in
  *
  *     line = w * M >> b        slot = the low `width` bits of 2 w + 1
@@ -23,8 +23,8 @@
  * ever denied.
  *
  *     struct lines --> body of the only part:  header | line 0 | line 1 | ... | line M-1
- *                      or a shelf of 256       stash: the entries for which their line had no room
- *                      pointers to bodies
+ *                      or a shelf of 16 or     stash: the entries for which their line had no room
+ *                      512 parts
  *
  * Any number of readers may run beside one writer that adds: bodies, stashes and shelves are replaced as a whole,
  * and the old ones are freed when no reader can hold them (os/readers.h). See line.h for the bytes of a line and
@@ -47,8 +47,9 @@
 #include "page_sums.h"
 
 #define LINE_BYTES 64
-#define DEPTH_STEP 4 /* a part is split into 2^4 */
-#define DEPTH_LAST 8 /* and this happens at most twice */
+#define DEPTH_SOME 4 /* a set is split into 2^4 parts, */
+#define DEPTH_LAST 9 /* and each of them later into 2^5 */
+#define SPLIT_MOST (1u << (DEPTH_LAST - DEPTH_SOME))
 #define SHELF_LEN  (1u << DEPTH_LAST)
 
 /* The entries for which their line had no room: see lines_stash.h. */
@@ -84,7 +85,8 @@ struct lines_root {
     uint32_t lines; /* of a body; 0: this is a shelf */
 };
 
-/* One part: a header of LINE_BYTES, followed by the lines. */
+/* One part: a header of LINE_BYTES, followed by the lines. A shelf has its width where the root of a set that is not
+   split has its depth, which is 0. */
 struct body {
     uint32_t lines; /* M */
     uint8_t shift;  /* 64 - b */
@@ -107,21 +109,35 @@ struct body {
 };
 _Static_assert(sizeof(struct body) == LINE_BYTES, "the lines behind it are on lines too");
 
-/* The parts by the top 8 bits of a place; a part of smaller depth fills several positions. A part of another size
-   replaces the old one in its positions; a new common width or other depths need a new shelf. */
+/* What a lookup needs of a part. With s, the number of bits of a place below w,
+ *
+ *     line = at + 64 * ((place with its low s bits cleared) * factor >> 64)
+ *
+ * The bits that chose the part are not cut off: the factor is M << depth, and `at` is the address of the first line,
+ * less 64 bytes for each line that the factor counts for them. Lines are aligned, and the low 6 bits of `at` are s.
+ */
+struct view {
+    uintptr_t at;
+    uint64_t factor;
+};
+
+/* The parts by the top bits of a place, 4 or 9 as the deepest part needs; a part of smaller depth fills several
+   positions. A shelf does not change: for a part of another size there is a new one, 0.4 or 12 KB beside the lines of
+   the part, so that a reader finds both words of a view from the same moment. */
 struct shelf {
-    uint32_t none;  /* 0: see lines_root */
-    uint32_t width; /* of all parts; 0 if they differ */
-    uint32_t parts; /* 0 while the shelf is being filled */
+    uint32_t none; /* 0: see lines_root */
+    uint8_t top;   /* 64 - the bits that choose a position */
+    uint8_t width; /* of all parts; 0 if they differ or lines are not aligned: then without views */
+    uint16_t parts; /* 0 while the shelf is being filled */
     struct retired retired;
-    struct body *_Atomic body[SHELF_LEN];
+    struct view view[]; /* the pointers to the bodies follow: shelf_bodies() */
 };
 
 /* A snapshot of the parts while keys are added: see lines_hold(). */
 struct held_parts {
     uint32_t parts, left;         /* left: parts not copied yet */
-    uint8_t number[SHELF_LEN];    /* the part at each position */
-    uint8_t first[SHELF_LEN];     /* the first position of each part */
+    uint16_t number[SHELF_LEN];   /* the part at each position */
+    uint16_t first[SHELF_LEN];    /* the first position of each part */
     struct body *copy[SHELF_LEN]; /* of each part that has changed since */
 };
 
@@ -201,7 +217,6 @@ bool lines_equal(const struct lines *x, const struct lines *y);
 bool lines_has_one(const struct lines *l, tamis_digest digest);
 /* found[i] = some entry matches digest i; any number of digests. */
 void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found);
-void lines_prefetch(const struct lines *l, const tamis_digest *digests, size_t n);
 
 /* The probability that a key that was never added is found: exact for the present entries, except that overlapping
    ones count twice. */

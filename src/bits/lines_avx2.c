@@ -73,7 +73,7 @@ ALWAYS_INLINE TARGET bool any16(const uint8_t *line, uint16_t q)
     return !_mm256_testz_si256(near, near);
 }
 
-ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
+ALWAYS_INLINE TARGET uint32_t greatest16(const uint8_t *line)
 {
     struct halves v = line_halves(line);
     const __m256i one = _mm256_set1_epi16(1);
@@ -85,8 +85,7 @@ ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
     /* The minimum of the inverted values. */
     most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
     __m256i wide = _mm256_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    return 30 - (unsigned)__builtin_clz(
-                    pack16(_mm256_cmpeq_epi16(low, wide), _mm256_cmpeq_epi16(high, wide)));
+    return pack16(_mm256_cmpeq_epi16(low, wide), _mm256_cmpeq_epi16(high, wide)) & ~UINT32_C(1);
 }
 
 ALWAYS_INLINE TARGET uint64_t match8(const uint8_t *line, uint8_t q)

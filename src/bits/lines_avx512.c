@@ -16,12 +16,20 @@ ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
     return _mm512_mask_testn_epi16_mask(_mm512_test_epi16_mask(v, v), differ, above);
 }
 
+/* (v ^ q) & ~(v ^ less), by bits. */
+#define TERNARY_DIFFER 0x24
+
+/* A slot matches if it differs from q in its mark and below at most, where v and v - 1 differ. Of a free slot, 0, nothing
+   is subtracted, and it differs from q, which is odd. The first lane is the bound. */
 ALWAYS_INLINE TARGET bool any16(const uint8_t *line, uint16_t q)
 {
-    return match16(line, q) >> 1;
+    __m512i v = _mm512_loadu_si512(line), wide = _mm512_set1_epi16((short)q);
+    __m512i less = _mm512_subs_epu16(v, _mm512_set1_epi16(1));
+    __m512i differ = _mm512_ternarylogic_epi64(v, wide, less, TERNARY_DIFFER);
+    return _mm512_testn_epi16_mask(differ, differ) > 1;
 }
 
-ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
+ALWAYS_INLINE TARGET uint32_t greatest16(const uint8_t *line)
 {
     __m512i v = _mm512_loadu_si512(line);
     __m512i order = _mm512_and_si512(v, _mm512_sub_epi16(v, _mm512_set1_epi16(1)));
@@ -31,7 +39,7 @@ ALWAYS_INLINE TARGET unsigned greatest16(const uint8_t *line)
     __m128i most = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
     __m512i wide = _mm512_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    return 30 - (unsigned)__builtin_clz(_mm512_mask_cmpeq_epi16_mask(0xfffffffe, order, wide));
+    return _mm512_mask_cmpeq_epi16_mask(0xfffffffe, order, wide);
 }
 
 ALWAYS_INLINE TARGET uint64_t match8(const uint8_t *line, uint8_t q)

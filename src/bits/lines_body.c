@@ -12,9 +12,12 @@
 #define SMALL_PAGE ((size_t)1 << 12)
 #define HUGE_PAGE  ((size_t)1 << 21)
 
-/* Smaller bodies are not aligned to cache lines: the padding would cost more memory than it saves time for lines
-   that are in the cache. */
-#define ON_A_LINE ((size_t)4096)
+/* The smaller body of a set that is not split is not aligned to cache lines: the padding would cost more memory than
+   it saves time for lines that are in the cache. */
+static bool on_a_line(size_t bytes, unsigned depth)
+{
+    return bytes >= 4096 || (depth > 0 && bytes > sizeof(struct body));
+}
 
 /* Lines in a mapped file do not follow the header. */
 static size_t body_size(const struct body *b)
@@ -23,21 +26,21 @@ static size_t body_size(const struct body *b)
     return sizeof *b + (view ? 0 : (size_t)b->lines * LINE_BYTES);
 }
 
-static size_t size_taken(size_t bytes)
+static size_t size_taken(size_t bytes, unsigned depth)
 {
-    return bytes < ON_A_LINE ? bytes : block_size(bytes, false);
+    return on_a_line(bytes, depth) ? block_size(bytes, false) : bytes;
 }
 
-uint64_t body_needs(uint64_t lines)
+uint64_t body_needs(uint64_t lines, unsigned depth)
 {
-    return size_taken(sizeof(struct body) + lines * LINE_BYTES);
+    return size_taken(sizeof(struct body) + lines * LINE_BYTES, depth);
 }
 
 uint64_t body_bytes(const struct body *b)
 {
     const struct stash *stash = atomic_load(&b->stash);
-    return (b->arena ? 0 : size_taken(body_size(b))) + (stash ? stash_bytes(stash->room) : 0) +
-           rare_bytes(b->rare);
+    return (b->arena ? 0 : size_taken(body_size(b), b->depth)) +
+           (stash ? stash_bytes(stash->room) : 0) + rare_bytes(b->rare);
 }
 
 bool from_arena(const struct lines *l, size_t bytes)
@@ -98,7 +101,7 @@ static struct body *body_make(struct lines *l, unsigned depth, uint64_t lines, u
         return NULL;
     if (!view && from_arena(l, bytes))
         memory.base = memory.data = (arena = arena_of(l)) ? arena_new(arena, bytes) : NULL;
-    else if (bytes < ON_A_LINE)
+    else if (!on_a_line(bytes, depth))
         memory.base = memory.data = mem_new(l->allocator, 1, bytes);
     else if (zeros)
         block_new(l->allocator, bytes, &memory);
@@ -107,7 +110,7 @@ static struct body *body_make(struct lines *l, unsigned depth, uint64_t lines, u
     struct body *b = memory.data;
     if (!b)
         return NULL;
-    memset(b, 0, zeros && (arena || bytes < ON_A_LINE) ? bytes : sizeof *b);
+    memset(b, 0, zeros && (arena || !on_a_line(bytes, depth)) ? bytes : sizeof *b);
     b->arena = arena;
     b->behind = (uint8_t)((char *)memory.data - (char *)memory.base);
     b->lines = (uint32_t)lines;
@@ -128,7 +131,7 @@ struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned 
 static struct block body_block(struct body *b)
 {
     return (struct block){
-        .data = b, .base = (char *)b - b->behind, .size = size_taken(body_size(b))};
+        .data = b, .base = (char *)b - b->behind, .size = size_taken(body_size(b), b->depth)};
 }
 
 static void body_let_go(struct body *b, const tamis_allocator *a)
@@ -144,14 +147,14 @@ static void body_let_go(struct body *b, const tamis_allocator *a)
 struct body *body_move(struct body *b, void *(*move)(void *context, void *memory), void *context)
 {
     struct block memory = body_block(b);
-    bool own = b->line == (const uint8_t *)(b + 1);
+    bool own = b->line == (const uint8_t *)(b + 1), aligned = on_a_line(body_size(b), b->depth);
     void *moved = b->arena ? NULL : move(context, memory.base);
     if (!moved)
         return b;
-    if (memory.size < ON_A_LINE)
-        memory.data = memory.base = moved;
-    else
+    if (aligned)
         block_moved(&memory, moved);
+    else
+        memory.data = memory.base = moved;
     b = memory.data;
     b->behind = (uint8_t)((char *)memory.data - (char *)memory.base);
     if (own)
@@ -233,20 +236,67 @@ struct body *body_copy(struct lines *l, const struct body *b)
     return NULL;
 }
 
-struct shelf *shelf_new(const tamis_allocator *a)
+/* ---- shelves --------------------------------------------------------------------------------- */
+
+static size_t shelf_size(unsigned depth)
 {
-    return mem_new0(a, 1, sizeof(struct shelf));
+    return sizeof(struct shelf) +
+           (sizeof(struct view) + sizeof(struct body *)) * ((size_t)1 << depth);
+}
+
+size_t shelf_bytes(const struct shelf *shelf)
+{
+    return shelf_size(64u - shelf->top);
+}
+
+struct shelf *shelf_new(const tamis_allocator *a, unsigned depth)
+{
+    struct shelf *shelf = mem_new0(a, 1, shelf_size(depth));
+    if (shelf)
+        shelf->top = (uint8_t)(64 - depth);
+    return shelf;
+}
+
+void shelf_free(struct shelf *shelf, const tamis_allocator *a)
+{
+    if (shelf)
+        mem_free(a, shelf, 1, shelf_bytes(shelf));
 }
 
 static void shelf_dispose(struct retired *retired, const tamis_allocator *a)
 {
-    mem_free(a, PART_OF(retired, struct shelf, retired), 1, sizeof(struct shelf));
+    shelf_free(PART_OF(retired, struct shelf, retired), a);
 }
 
 void shelf_retire(struct lines *l, struct shelf *shelf)
 {
-    l->bytes -= sizeof *shelf;
+    l->bytes -= shelf_bytes(shelf);
     retire(&l->retired, &shelf->retired, shelf_dispose);
+}
+
+void shelf_put(struct shelf *shelf, uint32_t position, struct body *b)
+{
+    unsigned deepest = 64u - shelf->top;
+    uint32_t number = position >> (DEPTH_LAST - b->depth), n = 1u << (deepest - b->depth);
+    uint64_t before = LINE_BYTES * (uint64_t)number * b->lines;
+    struct view view = {((uintptr_t)b->line - before) | (b->shift - (unsigned)b->depth),
+                        (uint64_t)b->lines << b->depth};
+    for (uint32_t i = number * n; i < (number + 1) * n; i++) {
+        shelf->view[i] = view;
+        shelf_bodies(shelf)[i] = b;
+    }
+}
+
+void shelf_settle(struct shelf *shelf)
+{
+    shelf->width = shelf_body(shelf, 0)->width;
+    shelf->parts = 0;
+    for (uint32_t i = 0; i < SHELF_LEN; shelf->parts++) {
+        const struct body *b = shelf_body(shelf, i);
+        if (b->width != shelf->width || (uintptr_t)b->line % LINE_BYTES)
+            shelf->width = 0;
+        i += SHELF_LEN >> b->depth;
+    }
 }
 
 /* A shelf that is being filled may have empty positions. */
@@ -261,7 +311,7 @@ static void root_free(struct lines_root *root, const tamis_allocator *a)
         body_free(b, a);
     }
     if (positions > 1) /* otherwise the body was the root, and is freed */
-        mem_free(a, root, 1, sizeof(struct shelf));
+        shelf_free((struct shelf *)(void *)root, a);
 }
 
 /* ---- the set --------------------------------------------------------------------------------- */
@@ -270,7 +320,7 @@ static void root_free(struct lines_root *root, const tamis_allocator *a)
 static uint64_t bytes_of(const struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
-    uint64_t bytes = root && !root->lines ? sizeof(struct shelf) : 0;
+    uint64_t bytes = root && !root->lines ? shelf_bytes(shelf_of(root)) : 0;
     bytes += l->memory ? l->memory->counted : 0;
     for (uint32_t i = 0; root && i < root_positions(root);) {
         const struct body *b = body_at(root, i);
@@ -343,15 +393,16 @@ tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_al
     out->retired = NULL;
     out->memory = NULL;
     atomic_store(&out->root, NULL);
-    struct shelf *shelf = from->lines ? NULL : shelf_new(a);
+    struct shelf *shelf =
+        from->lines ? NULL : shelf_new(a, 64u - ((struct shelf *)(void *)from)->top);
     struct body *copy = NULL;
     bool good = from->lines || shelf;
     for (uint32_t i = 0; i < root_positions(from) && good;) {
         const struct body *b = body_at(from, i);
         good = (copy = body_copy(out, b)) != NULL;
-        for (uint32_t end = i + body_positions(from, b); i < end; i++)
-            if (good && shelf)
-                shelf->body[i] = copy;
+        if (good && shelf)
+            shelf_put(shelf, i, copy);
+        i += body_positions(from, b);
     }
     atomic_store(&out->root, (struct lines_root *)(shelf ? (void *)shelf : (void *)copy));
     if (!good) {

@@ -13,7 +13,7 @@
 uint32_t lines_parts(const struct lines *l)
 {
     const struct lines_root *root = lines_root_of(l);
-    uint32_t n = 0, known = root->lines ? 1 : ((const struct shelf *)(const void *)root)->parts;
+    uint32_t n = 0, known = root->lines ? 1 : shelf_of(root)->parts;
     if (known)
         return known;
     for (uint32_t i = 0; i < root_positions(root); n++)
@@ -21,15 +21,21 @@ uint32_t lines_parts(const struct lines *l)
     return n;
 }
 
+/* The first position of a part. */
+static uint32_t lines_position(const struct lines_root *root, uint32_t number)
+{
+    uint32_t i = 0;
+    if (!root->lines && shelf_of(root)->parts == SHELF_LEN)
+        return number;
+    while (number--)
+        i += body_positions(root, body_at(root, i));
+    return i;
+}
+
 struct body *lines_part(const struct lines *l, uint32_t number)
 {
     const struct lines_root *root = lines_root_of(l);
-    uint32_t i = 0;
-    if (!root->lines && ((const struct shelf *)(const void *)root)->parts == SHELF_LEN)
-        return body_at(root, number);
-    while (number--)
-        i += body_positions(root, body_at(root, i));
-    return body_at(root, i);
+    return body_at(root, lines_position(root, number));
 }
 
 uint64_t lines_bits(const struct lines *l, uint64_t *taken)
@@ -66,7 +72,7 @@ const char *part_facts_wrong(const struct part_facts *p)
 {
     if (p->lines == 0 || p->lines >= STASH_LINES || lines_fit(p->lines) != p->lines)
         return "an impossible number of lines";
-    if (!width_valid(p->width) || p->depth % DEPTH_STEP || p->depth > DEPTH_LAST)
+    if (!width_valid(p->width) || (p->depth && p->depth != DEPTH_SOME && p->depth != DEPTH_LAST))
         return "an impossible width or depth";
     if ((uint64_t)p->stashed * 5 > (uint64_t)p->stash * 4 || (p->stash && !p->stashed))
         return "a stash that is too full, or empty";
@@ -210,9 +216,10 @@ tamis_error lines_begin(struct lines *l, const tamis_allocator *a, double fpp, u
                         uint32_t parts)
 {
     *l = (struct lines){.allocator = a, .fpp = fpp, .width = (uint8_t)width};
-    struct shelf *shelf = parts > 1 ? shelf_new(a) : NULL;
+    unsigned deepest = parts > 1 << DEPTH_SOME ? DEPTH_LAST : DEPTH_SOME;
+    struct shelf *shelf = parts > 1 ? shelf_new(a, deepest) : NULL;
     atomic_store(&l->root, (struct lines_root *)(void *)shelf);
-    l->bytes = shelf ? sizeof *shelf : 0;
+    l->bytes = shelf ? shelf_bytes(shelf) : 0;
     return shelf || parts == 1 ? TAMIS_OK : TAMIS_ENOMEM;
 }
 
@@ -225,8 +232,8 @@ struct body *lines_append(struct lines *l, uint32_t position, const struct part_
         return NULL;
     if (!shelf)
         atomic_store(&l->root, (struct lines_root *)(void *)b);
-    for (uint32_t i = position; shelf && i < position + (SHELF_LEN >> p->depth); i++)
-        shelf->body[i] = b;
+    if (shelf)
+        shelf_put(shelf, position, b);
     if (shelf && position + (SHELF_LEN >> p->depth) == SHELF_LEN)
         shelf_settle(shelf);
     l->keys += p->keys;
@@ -244,9 +251,9 @@ bool lines_hold(struct lines *l)
     struct held_parts *held = memory_of(l) ? mem_new0(l->allocator, 1, sizeof *held) : NULL;
     for (uint32_t i = 0; held && i < root_positions(root); held->parts++) {
         uint32_t positions = body_positions(root, body_at(root, i));
-        held->first[held->parts] = (uint8_t)i;
-        memset(held->number + i, (int)held->parts, positions);
-        i += positions;
+        held->first[held->parts] = (uint16_t)i;
+        for (uint32_t end = i + positions; i < end; i++)
+            held->number[i] = (uint16_t)held->parts;
     }
     if (held) {
         held->left = held->parts;
@@ -309,6 +316,7 @@ void lines_move(struct lines *l, move_fn move, void *context)
 
 void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
 {
+    uint32_t position = lines_position(lines_root_of(l), number);
     struct body *old = lines_part(l, number), *b = body_move(old, move, context);
     struct stash *stash = atomic_load(&b->stash);
     bool behind = stash && stash->entry == (const uint64_t *)(const void *)(stash + 1);
@@ -327,9 +335,7 @@ void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
     if ((void *)root == old)
         atomic_store(&l->root, (struct lines_root *)(void *)b);
     else
-        for (uint32_t i = 0; i < SHELF_LEN; i++)
-            if (body_at(root, i) == old)
-                ((struct shelf *)(void *)root)->body[i] = b;
+        shelf_put((struct shelf *)(void *)root, position, b);
 }
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -400,16 +406,21 @@ static const char *check_line(struct part_check *c, const uint8_t *line)
 }
 
 /* Works on a copy of each line, because a mapped file may change between two reads. */
+static const char *check_line_at(struct part_check *c, const struct body *shape,
+                                 const uint8_t *lines)
+{
+    _Alignas(LINE_BYTES) uint8_t line[LINE_BYTES];
+    memcpy(line, lines + LINE_BYTES * c->line, LINE_BYTES);
+    c->end = first_of(shape, c->line + 1);
+    return check_line(c, line);
+}
+
 const char *part_check_lines(struct part_check *c, const uint8_t *lines, uint64_t n)
 {
     const struct body shape = shape_of(c);
     const char *wrong = NULL;
-    for (; c->line < n && !wrong; c->line++, c->from = c->end) {
-        _Alignas(LINE_BYTES) uint8_t line[LINE_BYTES];
-        memcpy(line, lines + LINE_BYTES * c->line, LINE_BYTES);
-        c->end = first_of(&shape, c->line + 1);
-        wrong = check_line(c, line);
-    }
+    for (; c->line < n && !wrong; c->line++, c->from = c->end)
+        wrong = check_line_at(c, &shape, lines);
     return wrong;
 }
 
@@ -435,6 +446,14 @@ static const char *check_stashed(struct part_check *c, const uint8_t *lines, uin
                : "an entry of its stash that does not belong to its line";
 }
 
+/* Is the entry of a cell, or its line, not the same as in the other version of the part? */
+static bool stash_differs(const struct part_check *c, uint64_t entry, uint32_t at)
+{
+    uint64_t line = stash_line(entry);
+    return !c->changed || line >= c->facts.lines || c->changed[line / 8] >> line % 8 & 1 ||
+           !c->other || fetch_u64(c->other + sizeof(uint64_t) * at) != entry;
+}
+
 /* Goes round from a free cell: the home of an entry must be in the run that leads to it. */
 const char *part_check_stash(struct part_check *c, const uint8_t *lines, const uint8_t *stash)
 {
@@ -456,7 +475,7 @@ const char *part_check_stash(struct part_check *c, const uint8_t *lines, const u
         if (far > run || ++run > STASH_RUN_MAX)
             return far >= run ? "an entry of its stash that lookups would not reach"
                               : "the entries of its stash are too close to one another";
-        const char *wrong = check_stashed(c, lines, entry);
+        const char *wrong = stash_differs(c, entry, at) ? check_stashed(c, lines, entry) : NULL;
         if (wrong)
             return wrong;
     }
@@ -503,16 +522,69 @@ const char *part_check_end(const struct part_check *c)
     return NULL;
 }
 
+/* The stash and the lists. */
+static const char *check_rest(struct part_check *c, const struct body *b)
+{
+    const char *wrong = NULL;
+    if (c->facts.stash)
+        wrong = part_check_stash(c, b->line, part_data(b, PART_STASH));
+    c->coarse_slots += c->coarse_elsewhere;
+    for (unsigned what = PART_COARSE; !wrong && what < PART_PIECES; what++)
+        if (part_len(&c->facts, what))
+            wrong = part_check_list(c, what, (const void *)part_data(b, what));
+    return wrong;
+}
+
 const char *part_wrong(const struct body *b)
 {
     struct part_facts facts = part_facts(b);
     struct part_check c;
     part_check_begin(&c, &facts);
     const char *wrong = part_check_lines(&c, b->line, b->lines);
-    if (!wrong && facts.stash)
-        wrong = part_check_stash(&c, b->line, part_data(b, PART_STASH));
-    for (unsigned what = PART_COARSE; !wrong && what < PART_PIECES; what++)
-        if (part_len(&facts, what))
-            wrong = part_check_list(&c, what, (const void *)part_data(b, what));
+    wrong = wrong ? wrong : check_rest(&c, b);
     return wrong ? wrong : part_check_end(&c);
+}
+
+/* Adds what differs from the other version. */
+static const char *check_changed(struct part_check *c, const struct body *b)
+{
+    const struct body shape = shape_of(c);
+    const char *wrong = NULL;
+    for (uint64_t i = 0; i < b->lines && !wrong; i++)
+        if (c->changed[i / 8] >> i % 8 & 1) {
+            c->line = i;
+            c->from = first_of(&shape, i);
+            wrong = check_line_at(c, &shape, b->line);
+        }
+    return wrong ? wrong : check_rest(c, b);
+}
+
+/* All that is checked are sums over slots and entries: of those that differ, the old ones are subtracted from what the
+   old part had, and the new ones added. */
+const char *part_wrong_since(const struct body *b, const struct body *before,
+                             const uint8_t *changed)
+{
+    struct part_facts facts = part_facts(b), had = part_facts(before);
+    struct part_check now, old;
+    bool same = had.stash == facts.stash && facts.stash;
+    part_check_begin(&now, &facts);
+    part_check_begin(&old, &had);
+    now.changed = old.changed = changed;
+    now.other = same ? part_data(before, PART_STASH) : NULL;
+    old.other = same ? part_data(b, PART_STASH) : NULL;
+    old.coarse_elsewhere = UINT64_MAX / 2; /* it is right: its lists are not compared */
+    const char *wrong = check_changed(&old, before);
+    uint64_t coarse = old.coarse_slots - old.coarse_elsewhere;
+    now.coarse_elsewhere = old.derived - coarse;
+    wrong = wrong ? wrong : check_changed(&now, b);
+    if (wrong)
+        return wrong;
+    now.used += had.used - old.used;
+    if (__builtin_add_overflow(now.keys, had.keys - old.keys, &now.keys))
+        return "an entry of its lists";
+    now.mass += had.mass - old.mass;
+    now.stashed += had.stashed - old.stashed;
+    now.straddling -= old.straddling;
+    now.coarse -= old.coarse;
+    return part_check_end(&now);
 }

@@ -51,7 +51,7 @@ bool lines_hold_for(struct lines *l, const tamis_digest *digests, size_t n);
 /* A part of the snapshot. */
 const struct body *lines_held(const struct lines *l, uint32_t number);
 
-/* Starts a set of so many parts, which are then appended in the order of their positions. */
+/* Starts a set of this many parts, which are then appended in the order of their positions. */
 tamis_error lines_begin(struct lines *l, const tamis_allocator *a, double fpp, unsigned width,
                         uint32_t parts);
 /* Creates a part with room for its pieces; lines and stash may be elsewhere. NULL if there is no memory. */
@@ -67,6 +67,10 @@ struct part_check {
     uint64_t used, keys, mass, stashed;
     uint64_t straddling, coarse; /* sums that must be 0 at the end */
     uint64_t coarse_slots, derived;
+    /* If only what differs from another version of the part is checked: a bit for each line that does; the stash of
+       the other version, NULL if it has another size; the slots of coarse entries that are the same in both. */
+    const uint8_t *changed, *other;
+    uint64_t coarse_elsewhere;
 };
 
 void part_check_begin(struct part_check *c, const struct part_facts *facts);
@@ -76,5 +80,9 @@ const char *part_check_list(struct part_check *c, enum part_bytes what, const st
 const char *part_check_end(const struct part_check *c);
 /* The whole check, for a part in memory. */
 const char *part_wrong(const struct body *b);
+/* The same at the cost of what changed since another version with lines of the same number and width, which was right;
+   `changed` has a bit for each line. */
+const char *part_wrong_since(const struct body *b, const struct body *before,
+                             const uint8_t *changed);
 
 #endif

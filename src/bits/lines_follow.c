@@ -34,7 +34,8 @@ tamis_error lines_follow_begin(struct lines_follow *f, struct lines *copy, const
     if (!copy && !(f->copy = mem_new0(a, 1, sizeof *copy)))
         return TAMIS_ENOMEM;
     f->copy->allocator = a;
-    if (!root->lines && !(f->shelf = shelf_new(a)))
+    const struct shelf *shelf = root->lines ? NULL : shelf_of(root);
+    if (shelf && !(f->shelf = shelf_new(a, 64u - shelf->top)))
         return TAMIS_ENOMEM;
     for (uint32_t i = 0; i < root_positions(root);) {
         const struct body *b = body_at(root, i), *old = part_from(copy, i, b->depth);
@@ -50,7 +51,7 @@ void lines_follow_drop(struct lines_follow *f)
 {
     for (uint32_t i = 0; f->copy && i < SHELF_LEN; i++)
         body_free(f->made[i], f->allocator);
-    mem_free(f->allocator, f->shelf, 1, sizeof *f->shelf);
+    shelf_free(f->shelf, f->allocator);
     if (f->copy && f->first)
         lines_copy_free(f->copy, f->allocator);
     f->copy = NULL;
@@ -119,7 +120,7 @@ static void old_parts_free(struct lines_follow *f)
             body_free(b, f->allocator);
     }
     if (all > 1) /* otherwise the body was the root */
-        mem_free(f->allocator, old, 1, sizeof(struct shelf));
+        shelf_free((struct shelf *)(void *)old, f->allocator);
 }
 
 struct lines *lines_follow_end(struct lines_follow *f, const struct lines *l)
@@ -129,7 +130,6 @@ struct lines *lines_follow_end(struct lines_follow *f, const struct lines *l)
     struct body *one = NULL;
     for (uint32_t i = 0; i < root_positions(root);) {
         const struct body *b = body_at(root, i);
-        uint32_t end = i + body_positions(root, b);
         one = f->made[i];
         if (!one) {
             one = part_from(copy, i, b->depth);
@@ -137,9 +137,10 @@ struct lines *lines_follow_end(struct lines_follow *f, const struct lines *l)
             part_follow(one, b);
         }
         sums_follow(one, b, f->allocator);
-        for (f->made[i] = NULL; i < end; i++)
-            if (f->shelf)
-                atomic_store(&f->shelf->body[i], one);
+        f->made[i] = NULL;
+        if (f->shelf)
+            shelf_put(f->shelf, i, one);
+        i += body_positions(root, b);
     }
     old_parts_free(f);
     atomic_store(&copy->root, (struct lines_root *)(f->shelf ? (void *)f->shelf : (void *)one));

@@ -247,7 +247,7 @@ ALWAYS_INLINE TARGET tamis_error line_move(struct pour *p, const uint8_t *at, ui
     return UNLIKELY(went) ? move_slowly(p, open, at, first, went) : TAMIS_OK;
 }
 
-ALWAYS_INLINE TARGET tamis_error part_move(struct pour *p, unsigned width, unsigned to)
+ALWAYS_INLINE TARGET tamis_error pour_move(struct pour *p, unsigned width, unsigned to)
 {
     const struct body *b = p->from;
     struct open_line open = {.border = border_at(p->to, 0)};
@@ -272,7 +272,7 @@ ALWAYS_INLINE TARGET tamis_error part_move(struct pour *p, unsigned width, unsig
 static TARGET tamis_error kernel_pour(struct pour *p)
 {
     unsigned width = p->from->width, to = p->to->width;
-    return width == 16 && to == 16   ? part_move(p, 16, 16)
-           : width == 18 && to == 18 ? part_move(p, 18, 18)
-                                     : part_move(p, width, to);
+    return width == 16 && to == 16   ? pour_move(p, 16, 16)
+           : width == 18 && to == 18 ? pour_move(p, 18, 18)
+                                     : pour_move(p, width, to);
 }

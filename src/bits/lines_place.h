@@ -64,7 +64,7 @@ ALWAYS_INLINE void border_move(struct border *at)
     at->line++;
 }
 
-/* An entry with so many unknown bits may be in several lines, and its slot does not tell in which one it begins.
+/* An entry with this many unknown bits may be in several lines, and its slot does not tell in which one it begins.
    Other slots do, because a line covers at most 16/17 of the values that a slot can express, or exactly all
    (lines_fit). */
 ALWAYS_INLINE bool is_coarse(unsigned width, unsigned unknown)
@@ -129,11 +129,34 @@ ALWAYS_INLINE void stash_changed(const struct body *b, uint32_t cell)
         kept_sums_mark(b->rare->stash_sums, sizeof(uint64_t) * cell);
 }
 
-/* ---- shelves ---- */
+/* ---- depths ---- */
+
+ALWAYS_INLINE unsigned depth_after(unsigned depth)
+{
+    return depth ? DEPTH_LAST : DEPTH_SOME;
+}
+
+ALWAYS_INLINE unsigned depth_before(unsigned depth)
+{
+    return depth == DEPTH_LAST ? DEPTH_SOME : 0;
+}
+
+/* ---- shelves: positions are counted as if there were always SHELF_LEN ---- */
+
+ALWAYS_INLINE const struct shelf *shelf_of(const struct lines_root *root)
+{
+    return (const struct shelf *)(const void *)root;
+}
+
+ALWAYS_INLINE struct body **shelf_bodies(const struct shelf *shelf)
+{
+    const struct view *end = shelf->view + (UINT64_C(1) << (64 - shelf->top));
+    return (struct body **)(uintptr_t)end;
+}
 
 ALWAYS_INLINE struct body *shelf_body(const struct shelf *shelf, uint32_t number)
 {
-    return atomic_load_explicit(&shelf->body[number], memory_order_acquire);
+    return shelf_bodies(shelf)[number >> (shelf->top - (64 - DEPTH_LAST))];
 }
 
 ALWAYS_INLINE uint32_t root_positions(const struct lines_root *root)
@@ -148,8 +171,7 @@ ALWAYS_INLINE uint32_t shelf_position(const struct lines_root *root, uint64_t pl
 
 ALWAYS_INLINE struct body *body_at(const struct lines_root *root, uint32_t number)
 {
-    return root->lines ? (struct body *)(uintptr_t)root
-                       : shelf_body((const struct shelf *)(const void *)root, number);
+    return root->lines ? (struct body *)(uintptr_t)root : shelf_body(shelf_of(root), number);
 }
 
 /* The number of positions that a part fills. */
@@ -189,7 +211,7 @@ tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t co
 /* An empty part; or a view of lines in a mapped file. */
 struct body *body_new(struct lines *l, unsigned depth, uint64_t lines, unsigned width,
                       const uint8_t *view);
-/* Does a body of so many bytes come from an arena? Only if the allocator is the system's. Large bodies always do,
+/* Does a body of this many bytes come from an arena? Only if the allocator is the system's. Large bodies always do,
    also the first one of a loaded set, because body_block() does not handle pages mapped for a single block. */
 bool from_arena(const struct lines *l, size_t bytes);
 struct arena *arena_of(struct lines *l); /* NULL: no memory */
@@ -205,19 +227,24 @@ struct body *body_copy(struct lines *l, const struct body *b);
 /* Updates the bytes of the set with those of its arenas. */
 void memory_count(struct lines *l);
 struct lines_memory *memory_of(struct lines *l); /* NULL: no memory */
-/* The bytes of a body with so many lines. */
-uint64_t body_needs(uint64_t lines);
-struct shelf *shelf_new(const tamis_allocator *a);
+/* The bytes of a body with this many lines. */
+uint64_t body_needs(uint64_t lines, unsigned depth);
+/* A shelf for parts of at most this depth. */
+struct shelf *shelf_new(const tamis_allocator *a, unsigned depth);
+size_t shelf_bytes(const struct shelf *shelf);
+void shelf_free(struct shelf *shelf, const tamis_allocator *a);
 void shelf_retire(struct lines *l, struct shelf *shelf);
+/* Stores a part that begins at a position. */
+void shelf_put(struct shelf *shelf, uint32_t position, struct body *b);
+/* Completes a shelf that was filled. */
+void shelf_settle(struct shelf *shelf);
 
 /* ---- lines_rebuild.c ---- */
 /* The largest number of lines up to this one for which slots identify entries. */
 uint64_t lines_fit(uint64_t lines);
 /* The empty part of a set without keys. */
 struct body *body_first(struct lines *l);
-/* Completes a shelf that was filled. */
-void shelf_settle(struct shelf *shelf);
-/* Replaces the part by a larger one, or by 16. */
+/* Replaces the part by a larger one, or by several. */
 tamis_error part_grow(struct lines *l, uint64_t place);
 /* Replaces a part that is at most half full by a smaller one, or joins it with its neighbours. */
 tamis_error part_shrink(struct lines *l, uint64_t place);

@@ -295,7 +295,7 @@ tamis_error pour(struct visit *v, const struct target *targets, uint32_t n)
     unsigned width = v->body->width, to = targets[0].body->width;
     for (uint32_t i = 1; i < n; i++)
         to = targets[i].body->width == to ? to : 0;
-    struct pouring p = {v, targets, body_bits(v->body) - (n > 1 ? DEPTH_STEP : 0), false};
+    struct pouring p = {v, targets, body_bits(v->body) - (unsigned)__builtin_ctz(n), false};
     tamis_error e = is_quick(&p, n)           ? pour_quickly(&p, v, n)
                     : width == 18 && to == 16 ? pour_lines(&p, 18, 16)
                                               : pour_lines(&p, width, to);

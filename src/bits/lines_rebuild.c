@@ -1,21 +1,22 @@
 /*
- * Changes the sizes of parts: larger, smaller, split into 16, or 16 joined. A new body is filled with all entries of
- * the old one and then replaces it in one store.
+ * Changes the sizes of parts: larger, smaller, split into 16 or 32, or as many joined. A new body is filled with all
+ * entries of the old one and then replaces it in one store.
  */
 #include "kernel.h"
 #include "lines_pour.h"
 #include "plan/plan.h"
 #include "lines_stash.h"
 
-/* The rebuild of the parts at some positions: one of another size, 16 out of one, or one out of 16. */
+/* The rebuild of the parts at some positions: one of another size, several out of one, or one out of
+   several. */
 struct rebuild {
     struct lines *lines;
     struct lines_root *root;
     uint32_t first, positions;
     unsigned depth; /* of the new parts */
     uint32_t n;
-    struct target target[1 << DEPTH_STEP];
-    uint64_t keys[1 << DEPTH_STEP];
+    struct target target[SPLIT_MOST];
+    uint64_t keys[SPLIT_MOST];
 };
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
@@ -32,11 +33,18 @@ struct size {
     unsigned width;
 };
 
-/* The only part of a set that is not split has slots of the next width, and the one after while it is tiny, so that
-   its entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %.
-   It grows in small steps, each of which costs little. */
-#define SMALL 32768
-#define TINY  512
+/* A set of fewer lines than NARROW_FROM has slots of the next width, and of the one after while it is tiny, so that its
+   entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %: slots
+   of 16 bits then suffice for 1.3 * 10^8 keys. */
+#define SMALL       32768
+#define TINY        512
+#define NARROW_FROM 4096
+
+/* The entries that a part gains when it grows: few where that costs little. */
+static uint64_t growth_step(uint64_t used, unsigned depth)
+{
+    return depth == DEPTH_LAST ? used / 16 * 3 : used / (depth ? 8 : used < 4096 ? 24 : 12);
+}
 
 /* What a new part has to hold. */
 struct content {
@@ -61,18 +69,18 @@ static double whole_rate(const struct rebuild *r, double rate)
 
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
-   kept for what three more doublings with wider slots would add. */
+   kept for what two more doublings with wider slots would add. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
     uint64_t used = content.used;
-    bool small = depth == 0;
     bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
-    bool wider = small && !stays && l->width < WIDTH_LAST;
+    bool wider =
+        used / line_load(l->width) << depth < NARROW_FROM && !stays && l->width < WIDTH_LAST;
     struct size size = {0, wider ? width_after(l->width) : l->width};
-    if (wider && used < TINY && size.width < WIDTH_LAST)
+    if (wider && used << depth < TINY && size.width < WIDTH_LAST)
         size.width = width_after(size.width);
-    uint64_t step = small ? used / (used < 4096 ? 24 : 12) : used / 16 * 3;
+    uint64_t step = growth_step(used, depth);
     for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);
         size.lines = lines_fit(used / load + step * phase / 256 / load + 1);
@@ -87,7 +95,7 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
         if (size.width == WIDTH_LAST)
             return size;
         unsigned next = width_after(size.width);
-        double left = 3.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
+        double left = 2.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }
@@ -99,11 +107,11 @@ struct body *body_first(struct lines *l)
     return body_new(l, 0, size.lines, size.width, NULL);
 }
 
-/* The used slots at which a part is split; 16 parts are joined at a third of it. A rebuild takes 3 to 12 ns per key,
+/* The used slots at which a part is split; its parts are joined at a third of it. A rebuild takes 3 to 12 ns per key,
    and a body costs some 100 bytes besides its lines. */
 static uint64_t split_at(unsigned depth)
 {
-    return depth == 0 ? SMALL : depth < DEPTH_LAST ? 65536 : UINT64_MAX;
+    return depth == 0 ? SMALL : depth < DEPTH_LAST ? 131072 : UINT64_MAX;
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
@@ -138,9 +146,10 @@ tamis_plan_lines tamis_plan_smooth(uint64_t n, double p)
         }
         unsigned known = depth + bits;
         bool split = (uint64_t)room >= split_at(depth);
-        depth += split ? DEPTH_STEP : 0;
-        out.parts <<= split ? DEPTH_STEP : 0;
-        used = split ? room / (1 << DEPTH_STEP) : room;
+        unsigned into = split ? depth_after(depth) - depth : 0;
+        depth += into;
+        out.parts <<= into;
+        used = room / (1 << into);
         struct content content = {(uint64_t)used, (uint64_t)used, rate, known};
         size = size_for(&l, NULL, content, depth, split ? 128 : 256);
         bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
@@ -209,7 +218,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
         struct size size = size_for(l, r, content, r->depth, phase);
         uint64_t bare = sizeof(struct body) + size.lines * LINE_BYTES;
         const struct arena *arena = from_arena(l, bare) ? arena_of(l) : NULL;
-        uint64_t more = arena ? arena_needs(arena, bare) : body_needs(size.lines);
+        uint64_t more = arena ? arena_needs(arena, bare) : body_needs(size.lines, r->depth);
         uint64_t now = bytes + more;
         /* Arenas are counted separately; the second term is the stash. */
         bytes += (arena ? 0 : more) + size.lines * 8;
@@ -225,35 +234,24 @@ static tamis_error rebuild_fill(struct rebuild *r)
     return pour(&(struct visit){old, top, rebuild_take, r}, r->target, r->n);
 }
 
-void shelf_settle(struct shelf *shelf)
+/* Of the new parts and of all others. */
+static unsigned deepest_part(const struct rebuild *r)
 {
-    shelf->width = shelf_body(shelf, 0)->width;
-    shelf->parts = 1;
-    for (uint32_t i = 1; i < SHELF_LEN; i++) {
-        shelf->parts += shelf_body(shelf, i) != shelf_body(shelf, i - 1);
-        if (shelf_body(shelf, i)->width != shelf->width)
-            shelf->width = 0;
-    }
+    unsigned depth = r->depth;
+    for (uint32_t i = 0; i < root_positions(r->root); i++)
+        if (i - r->first >= r->positions)
+            depth = (unsigned)max_u64(depth, body_at(r->root, i)->depth);
+    return depth;
 }
 
-/* Can the new part simply replace the old one? Readers of a shelf rely on the common width of its parts. */
-static bool rebuild_in_place(const struct rebuild *r)
-{
-    const struct shelf *before = (const struct shelf *)(const void *)r->root;
-    const struct body *new = r->target[0].body;
-    return !r->root->lines && r->depth && new->width == before->width && r->n == 1 &&
-           body_at(r->root, r->first)->depth == r->depth;
-}
-
-/* Stores the new parts at their positions, in the new shelf if there is one, and retires the old parts. */
+/* Stores the new parts in the new shelf, if there is one, with all others, and retires the old parts. */
 static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
 {
     struct lines *l = r->lines;
     struct lines_root *root = r->root, *now = (void *)r->target[0].body;
     struct shelf *before = root->lines ? NULL : (struct shelf *)(void *)root;
-    bool in_place = !shelf && r->depth;
-    struct body *old[1 << DEPTH_STEP];
-    uint32_t n_old = 0, positions = root->lines ? SHELF_LEN : r->positions;
+    struct body *old[SPLIT_MOST];
+    uint32_t n_old = 0, positions = SHELF_LEN >> r->depth;
     for (uint32_t i = r->first; i < r->first + r->positions;) {
         old[n_old++] = body_at(root, i);
         i += body_positions(root, old[n_old - 1]);
@@ -263,21 +261,19 @@ static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
     for (uint32_t i = 0; i < n_old; i++)
         l->bytes -= body_bytes(old[i]);
     if (shelf) {
-        for (uint32_t i = 0; before && i < SHELF_LEN; i++)
-            atomic_init(&shelf->body[i], shelf_body(before, i));
-        for (uint32_t i = 0; i < positions; i++)
-            atomic_init(&shelf->body[r->first + i], r->target[i / (positions / r->n)].body);
+        for (uint32_t i = 0; before && i < SHELF_LEN; i += SHELF_LEN >> body_at(root, i)->depth)
+            if (i - r->first >= r->positions)
+                shelf_put(shelf, i, shelf_body(before, i));
+        for (uint32_t i = 0; i < r->n; i++)
+            shelf_put(shelf, r->first + i * positions, r->target[i].body);
         shelf_settle(shelf);
-        l->bytes += sizeof *shelf;
+        l->bytes += shelf_bytes(shelf);
         now = (void *)shelf;
     }
-    for (uint32_t i = 0; in_place && i < positions; i++)
-        atomic_store_explicit(&before->body[r->first + i], r->target[0].body, memory_order_release);
-    if (!in_place)
-        atomic_store_explicit(&l->root, now, memory_order_release);
+    atomic_store_explicit(&l->root, now, memory_order_release);
     for (uint32_t i = 0; i < n_old; i++)
         body_retire(l, old[i]);
-    if (before && !in_place)
+    if (before)
         shelf_retire(l, before);
 }
 
@@ -290,7 +286,7 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, 
     r.depth = depth;
     r.n = depth > before ? 1u << (depth - before) : 1;
     tamis_error e = rebuild_fill(&r);
-    if (e == TAMIS_OK && depth && !rebuild_in_place(&r) && !(shelf = shelf_new(l->allocator)))
+    if (e == TAMIS_OK && depth && !(shelf = shelf_new(l->allocator, deepest_part(&r))))
         e = TAMIS_ENOMEM;
     for (uint32_t i = 0; i < r.n; i++) {
         if (r.target[i].body)
@@ -313,7 +309,7 @@ tamis_error part_grow(struct lines *l, uint64_t place)
     uint32_t positions = body_positions(root, b);
     bool split = b->used >= split_at(b->depth);
     return rebuild(l, number / positions * positions, positions,
-                   b->depth + (split ? DEPTH_STEP : 0));
+                   split ? depth_after(b->depth) : b->depth);
 }
 
 tamis_error part_shrink(struct lines *l, uint64_t place)
@@ -323,7 +319,8 @@ tamis_error part_shrink(struct lines *l, uint64_t place)
     const struct body *b = body_at(root, number);
     uint32_t positions = body_positions(root, b);
     if (b->depth) {
-        uint32_t wide = positions << DEPTH_STEP, first = number / wide * wide;
+        unsigned before = depth_before(b->depth);
+        uint32_t wide = SHELF_LEN >> before, first = number / wide * wide;
         uint64_t used = 0;
         bool deeper = false;
         for (uint32_t i = first; i < first + wide; i += positions) {
@@ -331,8 +328,8 @@ tamis_error part_shrink(struct lines *l, uint64_t place)
             deeper |= beside->depth != b->depth;
             used += beside->used;
         }
-        if (!deeper && used < split_at(b->depth - DEPTH_STEP) / 3)
-            return rebuild(l, first, wide, b->depth - DEPTH_STEP);
+        if (!deeper && used < split_at(before) / 3)
+            return rebuild(l, first, wide, before);
     }
     return b->lines > 1 ? rebuild(l, number / positions * positions, positions, b->depth)
                         : TAMIS_OK;

@@ -56,21 +56,26 @@ uint32_t stash_least(const struct stash *stash, uint64_t line)
     return best;
 }
 
-/* The new entries fill the next free cells, so runs beyond these may be joined. */
-bool stash_crowded(const struct stash *stash, uint64_t line, unsigned more)
+/* Is a run around a cell, with this many more entries, longer than `most`? These fill the next free cells, so runs beyond
+   them may be joined. */
+static bool run_exceeds(const struct stash *stash, uint32_t cell, unsigned more, uint32_t most)
 {
-    uint32_t home = stash_home(stash, line), at = home, run = more;
-    if (LIKELY(stash->room <= STASH_RUN_MAX))
-        return false;
-    for (unsigned left = more; run <= STASH_RUN_MAX / 2; at = stash_next(stash, at))
+    uint32_t at = cell, run = more;
+    for (unsigned left = more; run <= most; at = stash_next(stash, at))
         if (stash->entry[at])
             run++;
         else if (left-- == 0)
             break;
-    at = home;
-    while (run <= STASH_RUN_MAX / 2 && stash->entry[at = at ? at - 1 : stash->room - 1])
+    at = cell;
+    while (run <= most && stash->entry[at = at ? at - 1 : stash->room - 1])
         run++;
-    return run > STASH_RUN_MAX / 2;
+    return run > most;
+}
+
+bool stash_crowded(const struct stash *stash, uint64_t line, unsigned more)
+{
+    return UNLIKELY(stash->room > STASH_RUN_MAX) &&
+           run_exceeds(stash, stash_home(stash, line), more, STASH_RUN_MAX / 2);
 }
 
 static void stash_put(struct stash *stash, uint64_t entry)
@@ -103,19 +108,16 @@ enum stash_added stash_add(struct body *b, uint64_t line, uint32_t slot, uint64_
     return STASH_NEW;
 }
 
-/* Goes round twice, because a run may continue past the end. */
+/* A run that is too long contains one of the cells that are looked at. */
 bool stash_pour(struct stash *to, const struct stash *from)
 {
+    bool good = true;
     for (uint32_t i = 0; from && i < from->room; i++)
         if (from->entry[i])
             stash_put(to, from->entry[i]);
-    uint64_t run = 0;
-    for (uint64_t i = 0; to->room > STASH_RUN_MAX && i < 2 * (uint64_t)to->room; i++) {
-        run = to->entry[i < to->room ? i : i - to->room] ? run + 1 : 0;
-        if (run > STASH_RUN_MAX)
-            return false;
-    }
-    return true;
+    for (uint64_t i = 0; i < to->room && to->room > STASH_RUN_MAX && good; i += STASH_RUN_MAX)
+        good = !run_exceeds(to, (uint32_t)i, 0, STASH_RUN_MAX);
+    return good;
 }
 
 /* Closes a gap: entries after it, up to the next free cell, move back if their home allows it. */

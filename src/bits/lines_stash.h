@@ -49,6 +49,14 @@ ALWAYS_INLINE uint32_t stash_next(const struct stash *stash, uint32_t at)
     for (uint32_t at = stash_home(stash, line), left_ = (stash)->room; \
          left_ && (stash)->entry[at]; at = stash_next(stash, at), left_--)
 
+/* A run may reach far: two lines of the cache. */
+ALWAYS_INLINE void stash_prefetch(const struct stash *stash, uint64_t line)
+{
+    const uint64_t *cell = &stash->entry[stash_home(stash, line)];
+    __builtin_prefetch(cell, 0, 3);
+    __builtin_prefetch(cell + 8, 0, 3);
+}
+
 /* Does the stash have a slot of the line that matches q? */
 static inline bool stash_has(const struct body *body, uint64_t line, uint32_t q)
 {
@@ -72,7 +80,7 @@ struct stash *stash_new(const tamis_allocator *a, uint32_t room);
 /* A stash whose entries are elsewhere. */
 struct stash *stash_view(const tamis_allocator *a, uint32_t room, const uint64_t *entry);
 void stash_free(struct stash *stash, const tamis_allocator *a);
-/* Do so many more entries fit? At a load of four fifths runs are twice as long as at two thirds, but less than one
+/* Do this many more entries fit? At a load of four fifths runs are twice as long as at two thirds, but less than one
    lookup in a hundred goes through one, and a fifth of the memory is saved. */
 ALWAYS_INLINE bool stash_fits(const struct stash *stash, uint64_t more)
 {

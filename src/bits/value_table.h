@@ -52,9 +52,9 @@ bool table_replaced(const struct table *table);
 void table_reclaim(struct table *table, const tamis_allocator *a);
 /* Number of values that fit. */
 size_t table_fits(const struct table *table);
-/* Bytes by which the table grows to fit so many more values; 0 if they fit already. */
+/* Bytes by which the table grows to fit this many more values; 0 if they fit already. */
 uint64_t table_growth(const struct table *table, size_t more);
-/* Makes room for so many more values, so that as many calls of table_add cannot fail. */
+/* Makes room for this many more values, so that as many calls of table_add cannot fail. */
 bool table_reserve(struct table *table, const tamis_allocator *a, size_t more);
 uint64_t table_get(const struct table *table, uint64_t value);
 void table_prefetch(const struct table *table, uint64_t value);

@@ -73,7 +73,7 @@ void carrier_close(struct carrier *c);
 /* Appends a message. */
 bool carrier_send(struct carrier *c, const char *owner, const void *data, size_t len);
 /* Makes these messages the owner's snapshot, as of everything sent so far, and removes messages that no snapshot needs
-   any more. An owner that has been silent for an hour keeps nothing but its snapshot. */
+   any longer. An owner that has been silent for an hour keeps nothing but its snapshot. */
 bool carrier_replace(struct carrier *c, const char *owner, uint64_t epoch,
                      const struct carrier_part *parts, size_t n);
 /* What is there of the owner: its snapshot, its epoch, everything sent after it? */

@@ -327,7 +327,7 @@ static bool folder_send(struct carrier *c, const char *owner, const void *data, 
     return true;
 }
 
-/* Messages up to this number are not needed any more, nor, if so said, is the snapshot. What a
+/* Messages up to this number are no longer needed, nor is the snapshot if the flag says so. What a
    link in the place of the owner's folder leads to is left alone. */
 static bool remove_up_to(struct folder *f, const char *owner, uint64_t number, bool snapshot)
 {

@@ -21,9 +21,9 @@
 #define LOOK_MS    1000 /* between checks for new messages */
 #define LOOK_PART  4    /* checks take at most a fifth of the time */
 #define CONNECT_MS 5000
-#define SLOW_S     30         /* a transfer is given up after so many seconds below */
-#define SLOW_BYTES 100        /* so many bytes per second, or */
-#define WHOLE_S    3600       /* after so many in all */
+#define SLOW_S     30         /* a transfer is abandoned after this many seconds below */
+#define SLOW_BYTES 100        /* this many bytes per second, or */
+#define WHOLE_S    3600       /* after this many in all */
 #define KEPT_MOST  1000000000 /* seconds: 31 years */
 #define RACY_S     2          /* within which a second change may not be visible */
 #define BODY_MOST  ((size_t)1 << 30)

@@ -95,7 +95,7 @@ static struct followed *owner_of(tamis_following *f, const char *name, uint32_t 
 static void drop(tamis_following *f, uint32_t number)
 {
     bool wanting = number < f->n_owner && f->owner[number].wanting; /* stays in the list */
-    tamis_directory_drop(f->directory, tamis_directory_name(f->directory, number));
+    tamis_directory_drop(f->directory, tamis_directory_name(f->directory, number), NULL);
     if (number < f->n_owner)
         f->owner[number] = (struct followed){.wanting = wanting};
 }
@@ -226,12 +226,12 @@ static void *run(void *context)
     return NULL;
 }
 
-tamis_error tamis_following_start(tamis_following *f)
+tamis_error tamis_following_start(tamis_following *f, tamis_reason *reason)
 {
     if (f->running)
-        return TAMIS_EBUSY;
+        return fail(reason, TAMIS_EBUSY, "it is followed in a thread already");
     f->running = pthread_create(&f->thread, NULL, run, f) == 0;
-    return f->running ? TAMIS_OK : TAMIS_ENOMEM;
+    return f->running ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for a thread");
 }
 
 tamis_error tamis_following_new(tamis_following **out, const char *address,

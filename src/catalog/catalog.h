@@ -19,6 +19,7 @@
 
 #include <stdatomic.h>
 
+#include "hash/types.h"
 #include "plan/plan.h"
 #include "set/set.h"
 #include "tamis/catalog.h"
@@ -46,6 +47,7 @@ struct tamis_schema {
     tamis_verifier verifier;
     double fpp;
     uint64_t segments; /* expected number */
+    uint64_t memory;   /* of the writer; 0: this is not one's schema */
     char names[TAMIS_ATTRIBUTES_MAX * (ATTRIBUTE_LEN + 1)];
     uint32_t names_len;
     uint16_t name_at[TAMIS_ATTRIBUTES_MAX];
@@ -89,12 +91,15 @@ struct digest_set {
  * Values gathered recently, by their bytes: most values of a log occurred a moment ago, and nothing
  * has to be done for them. A value or a part of one has a slot of two or four words, found by a
  * quick hash: its bytes, and in the last four bytes a tag with segment, whole or part, and length.
+ * A value that was not seen costs ten times one that was: an attribute has as many slots as fit into
+ * the cache of a processor beside those of the others.
  */
 #define SEEN_SHORT  12
 #define SEEN_LONG   28
 #define SEEN_DIGEST 62   /* length code for values that are longer */
-#define SEEN_SLOTS  1024 /* per attribute */
-#define SEEN_WORDS  4096 /* per attribute of words, short and long each */
+#define SEEN_SHARE  4096 /* bytes of the writer's memory per slot, short and long each */
+#define SEEN_LEAST  (UINT32_C(1) << 10) /* slots per attribute */
+#define SEEN_MOST   (UINT32_C(8) << 10)
 
 #define GATHER_BATCH 64 /* digests prefetched together; 256 took about 5 % more time */
 #define LIST_MAX     64 /* most choices of values of one record for a combination */
@@ -104,12 +109,28 @@ struct gathered {
     uint32_t relation;
 };
 
+/* What is needed to gather the values of an attribute. */
+struct gathering {
+    const struct type *type;
+    uint64_t *seen_short, *seen_long;
+    tamis_digest
+        *whole;     /* of an attribute in a combination: digests of the values in the slots, short,
+                            then long ones */
+    uint32_t slots; /* 0: only lowest and highest are kept, and nothing is looked up */
+    struct plain plain;
+};
+
+/* A value of up to 28 bytes whose slot is being fetched. */
+struct fetched {
+    uint64_t x[4]; /* its bytes and its tag, as in the slot */
+    uint32_t slot;
+    uint8_t len, words, attribute, record;
+};
+
 struct tamis_gather {
     const tamis_schema *schema;
     tamis_allocator allocator;
     uint32_t relations;
-    uint64_t combined;                  /* attributes that occur in a combination */
-    uint64_t bare;                      /* those that only have lowest and highest values */
     uint64_t records, text, values_len; /* values_len: of all values, if no text is given */
     tamis_range bounds[TAMIS_ATTRIBUTES_MAX];
     bool unknown[RELATIONS_MAX]; /* too many values to record for the segment */
@@ -117,15 +138,18 @@ struct tamis_gather {
     bool failed;                 /* no memory for pending digests */
     size_t waiting;
     struct gathered batch[GATHER_BATCH];
-    tamis_digest *whole; /* up to LIST_MAX values of each attribute of the current record */
+    tamis_digest *whole; /* of a record with lists: up to LIST_MAX values of each attribute */
     uint32_t epoch;      /* of the recent values */
-    struct block seen_memory;
-    uint64_t *seen_short[TAMIS_ATTRIBUTES_MAX], *seen_long[TAMIS_ATTRIBUTES_MAX];
-    tamis_digest *seen_whole; /* digests of whole values: short, then long ones, per attribute */
+    struct block seen, seen_whole;
+    struct gathering lane[TAMIS_ATTRIBUTES_MAX];
+    uint32_t batch_records; /* as many as are looked up together */
+    uint32_t n_records, n_pending;
+    struct fetched pending[GATHER_BATCH];
+    tamis_digest digests[GATHER_BATCH]; /* of the values of those records, for combinations */
     struct digest_set set[];
 };
 
-/* Inserts all pending digests. */
+/* Inserts all that is pending. */
 tamis_error gather_settle(tamis_gather *g);
 uint64_t digest_set_count(const struct digest_set *set);
 /* Lists all digests, approximately in the order of their first probe. */
@@ -140,7 +164,7 @@ void bounds_widen(tamis_range *bounds, const tamis_range *by);
 
 /* ---- catalog_strip.c ---- */
 
-/* Bits between rows for so many columns: 1, 2, 4, or a multiple of 8. */
+/* Bits between rows for this many columns: 1, 2, 4, or a multiple of 8. */
 uint32_t strip_width(uint32_t columns);
 bool strip_width_valid(uint32_t width);
 /* bytes; the number of rows is a multiple of 8 */

@@ -383,7 +383,7 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
     if (e == TAMIS_OK && (ask || box.has_key))
         e = container_key(&box, key, &own, reason);
     if (e == TAMIS_OK)
-        e = family_init(&c->family, &c->allocator, box.hash, own);
+        e = fail_so(reason, family_init(&c->family, &c->allocator, box.hash, own));
     if (e != TAMIS_OK)
         return e;
     c->family.has_key = box.has_key;

@@ -1,11 +1,12 @@
 /*
  * Gathers the values of a segment: for each relation an exact set of digests, with open addressing.
  * A segment of 70,000 records has tables of a few MiB, so a record costs a cache miss per relation:
- * digests wait in batches while their slots are prefetched.
+ * digests wait in batches while their slots are prefetched. So do the values of a few records, until
+ * the slots of those seen recently, half a MiB of them, are there.
  */
 #include "catalog.h"
 
-#include "base/bytes.h"
+#include "catalog_seen.h"
 #include "hash/words.h"
 #include "tamis/catalog.h"
 
@@ -38,7 +39,7 @@ static void set_put(struct digest_set *set, tamis_digest d)
     set->n++;
 }
 
-/* Number of slots for so many digests. */
+/* Number of slots for this many digests. */
 static uint64_t set_size(uint64_t n)
 {
     uint64_t size = SET_FIRST;
@@ -118,27 +119,46 @@ static size_t gather_size(uint32_t relations)
     return sizeof(tamis_gather) + relations * sizeof(struct digest_set);
 }
 
-ALWAYS_INLINE uint32_t seen_slots(const tamis_schema *s, uint32_t attribute)
+/* Slots of an attribute, if this many have some. */
+static uint32_t seen_slots(const tamis_schema *s, uint32_t attributes)
 {
-    return s->types[attribute] == TAMIS_WORDS ? SEEN_WORDS : SEEN_SLOTS;
+    uint64_t slots = s->memory / SEEN_SHARE / (attributes ? attributes : 1);
+    return slots < SEEN_LEAST ? SEEN_LEAST : slots > SEEN_MOST ? SEEN_MOST : (uint32_t)slots;
 }
 
-static bool seen_new(tamis_gather *g)
+static bool lanes_new(tamis_gather *g)
 {
     const tamis_schema *s = g->schema;
-    size_t slots = 0;
-    for (uint32_t i = 0; i < s->attributes; i++)
-        slots += seen_slots(s, i);
-    if (!block_new(&g->allocator, 6 * slots * sizeof(uint64_t), &g->seen_memory))
-        return false;
-    uint64_t *at = g->seen_memory.data;
-    for (uint32_t i = 0; i < s->attributes; at += 6 * seen_slots(s, i), i++) {
-        g->seen_short[i] = at;
-        g->seen_long[i] = at + 2 * seen_slots(s, i);
+    uint32_t keyed = 0, combined = 0;
+    uint64_t masks = 0;
+    for (uint32_t i = 0; i < s->combos; i++)
+        masks |= s->masks[i];
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        combined += masks >> i & 1;
+        keyed += !s->bounds_only[i] || (masks >> i & 1);
     }
-    size_t whole = 2 * (size_t)SEEN_SLOTS * s->attributes;
-    g->seen_whole = mem_new(&g->allocator, whole, sizeof *g->seen_whole);
-    return g->seen_whole;
+    uint32_t slots = seen_slots(s, keyed);
+    g->batch_records = GATHER_BATCH / s->attributes;
+    if (!block_new(&g->allocator, 6 * sizeof(uint64_t) * slots * keyed, &g->seen) ||
+        !block_new(&g->allocator, 2 * sizeof(tamis_digest) * slots * combined, &g->seen_whole))
+        return false;
+    uint64_t *at = g->seen.data;
+    tamis_digest *whole = g->seen_whole.data;
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        struct gathering *lane = &g->lane[i];
+        lane->type = &types[s->types[i]];
+        if (s->bounds_only[i] && !(masks >> i & 1))
+            continue;
+        lane->slots = slots;
+        lane->seen_short = at;
+        lane->seen_long = at + 2 * (size_t)slots;
+        at += 6 * (size_t)slots;
+        if (masks >> i & 1) {
+            lane->whole = whole;
+            whole += 2 * (size_t)slots;
+        }
+    }
+    return true;
 }
 
 /* Invalidates all slots: they belong to an earlier segment. */
@@ -147,8 +167,7 @@ static void seen_forget(tamis_gather *g)
     if (++g->epoch < 1u << 24)
         return;
     g->epoch = 1;
-    for (uint32_t i = 0; i < g->schema->attributes; i++)
-        memset(g->seen_short[i], 0, 6 * seen_slots(g->schema, i) * sizeof(uint64_t));
+    memset(g->seen.data, 0, g->seen.size);
 }
 
 /* Empties everything but the sets. */
@@ -159,7 +178,7 @@ static void gather_start(tamis_gather *g)
     for (uint32_t r = 0; r < g->relations; r++)
         g->unknown[r] = r < g->schema->attributes && g->schema->bounds_only[r];
     seen_forget(g);
-    g->waiting = 0;
+    g->waiting = g->n_records = g->n_pending = 0;
     g->records = g->text = g->values_len = 0;
 }
 
@@ -173,12 +192,8 @@ tamis_error tamis_gather_new(tamis_gather **out, const tamis_schema *schema)
     g->schema = schema;
     g->allocator = *a;
     g->relations = relations;
-    for (uint32_t i = 0; i < schema->combos; i++)
-        g->combined |= schema->masks[i];
-    for (uint32_t i = 0; i < schema->attributes; i++)
-        g->bare |= (uint64_t)schema->bounds_only[i] << i & ~g->combined;
     g->whole = mem_new(a, (size_t)LIST_MAX * schema->attributes, sizeof *g->whole);
-    if (!g->whole || !seen_new(g)) {
+    if (!g->whole || !lanes_new(g)) {
         tamis_gather_free(g);
         return TAMIS_ENOMEM;
     }
@@ -195,14 +210,13 @@ void tamis_gather_free(tamis_gather *g)
     for (uint32_t i = 0; i < g->relations; i++)
         block_free(&a, &g->set[i].memory);
     block_free(&a, &g->scratch);
-    block_free(&a, &g->seen_memory);
-    mem_free(&a, g->seen_whole, 2 * (size_t)SEEN_SLOTS * g->schema->attributes,
-             sizeof *g->seen_whole);
+    block_free(&a, &g->seen);
+    block_free(&a, &g->seen_whole);
     mem_free(&a, g->whole, (size_t)LIST_MAX * g->schema->attributes, sizeof *g->whole);
     mem_free(&a, g, 1, gather_size(g->relations));
 }
 
-tamis_error gather_settle(tamis_gather *g)
+static tamis_error keys_settle(tamis_gather *g)
 {
     for (size_t i = 0; i < g->waiting; i++) { /* inserting twice does no harm */
         struct digest_set *set = &g->set[g->batch[i].relation];
@@ -220,7 +234,7 @@ tamis_error gather_settle(tamis_gather *g)
 
 static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
 {
-    if (g->waiting == GATHER_BATCH && gather_settle(g) != TAMIS_OK) {
+    if (g->waiting == GATHER_BATCH && keys_settle(g) != TAMIS_OK) {
         g->failed = true;
         return;
     }
@@ -229,85 +243,34 @@ static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
     g->batch[g->waiting++] = (struct gathered){d, relation};
 }
 
-/* ---- what was seen lately -------------------------------------------------------------------- */
-
-/* Up to 12 bytes as two words, padded with zeros, or 13 to 28 as four: in registers, since a word that was
-   just stored in pieces is slow to load as a whole. */
-ALWAYS_INLINE void words_alone(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
-{
-    x[1] = 0;
-    if (words == 4) {
-        bool above = len >= 16;
-        x[0] = get_u64(data);
-        x[1] = above ? get_u64(data + 8) : get_u64(data + len - 8) >> (8 * (16 - len));
-        uint64_t end = above ? get_u64(data + len - 8) : 0; /* of 16 to 28 bytes */
-        x[2] = len >= 24 ? get_u64(data + 16) : end >> (8 * (23 - len) & 63) >> 8;
-        x[3] = len > 24 ? end >> (8 * (32 - len)) : 0;
-    } else if (len >= 8) {
-        x[0] = get_u64(data);
-        x[1] = (uint64_t)get_u32(data + len - 4) >> (8 * (12 - len));
-    } else if (len >= 4) {
-        x[0] = get_u32(data) | (uint64_t)get_u32(data + len - 4) << (8 * (len - 4));
-    } else {
-        x[0] = 0;
-        for (size_t i = 0; i < len; i++)
-            x[0] |= (uint64_t)data[i] << (8 * i);
-    }
-}
-
-/* The same if 32 bytes can be read from `data` on. */
-ALWAYS_INLINE void words_within(const uint8_t *data, size_t len, unsigned words, uint64_t x[4])
-{
-    static const uint8_t keep[64] = {[0 ... 31] = 0xff};
-    for (unsigned i = 0; i < words; i++)
-        x[i] = get_u64(data + 8 * i) & get_u64(keep + 32 - len + 8 * i);
-}
-
-/* Was it seen in this segment? If not, it is recorded. */
-ALWAYS_INLINE bool seen_before(const tamis_gather *g, uint64_t *slots, uint32_t n, unsigned words,
-                               uint64_t x[4], size_t len, bool part, uint32_t *slot)
-{
-    uint64_t differs = 0, hash = 0;
-    x[words - 1] |= (uint64_t)(g->epoch << 8 | (unsigned)part << 6 | (unsigned)(len + 1)) << 32;
-    for (unsigned i = 0; i < words; i++)
-        hash = (hash ^ x[i]) * EIGHT_A;
-    *slot = (uint32_t)((hash >> 32) * n >> 32); /* the leading bits depend on every byte */
-    uint64_t *there = slots + (size_t)words * *slot;
-    for (unsigned i = 0; i < words; i++)
-        differs |= there[i] ^ x[i];
-    if (LIKELY(!differs))
-        return true;
-    for (unsigned i = 0; i < words; i++)
-        there[i] = x[i];
-    return false;
-}
-
 /* ---- keys of values -------------------------------------------------------------------------- */
 
 struct giving {
     tamis_gather *gather;
+    const struct gathering *lane;
     uint32_t attribute;
-    bool nests, covered; /* covered: what is still to come was gathered with a part seen recently */
+    bool covered; /* what is still to come was gathered with a part seen recently */
 };
 
 /* Gathers a part of a value; true if it was seen recently. `within`: 32 bytes can be read from
    `data` on. */
 ALWAYS_INLINE bool gather_part(const struct giving *to, const uint8_t *data, size_t len,
-                               uint32_t slots, bool within)
+                               bool within)
 {
     tamis_gather *g = to->gather;
-    uint32_t at = to->attribute, slot;
+    const struct gathering *lane = to->lane;
     uint64_t x[4];
     if (LIKELY(len <= SEEN_SHORT)) {
         within ? words_within(data, len, 2, x) : words_alone(data, len, 2, x);
-        if (seen_before(g, g->seen_short[at], slots, 2, x, len, true, &slot))
+        if (seen_before(lane->seen_short, seen_slot(g, lane->slots, 2, x, len, true), 2, x))
             return true;
     } else if (len <= SEEN_LONG) {
         within ? words_within(data, len, 4, x) : words_alone(data, len, 4, x);
-        if (seen_before(g, g->seen_long[at], slots, 4, x, len, true, &slot))
+        if (seen_before(lane->seen_long, seen_slot(g, lane->slots, 4, x, len, true), 4, x))
             return true;
     }
-    gather_key(g, at, value_part_digest(g->schema->family, at, (tamis_key){data, len}));
+    gather_key(g, to->attribute,
+               value_part_digest(g->schema->family, to->attribute, (tamis_key){data, len}));
     return false;
 }
 
@@ -316,14 +279,12 @@ static void give_part(void *context, tamis_key key, bool part)
     struct giving *to = context;
     (void)part;
     if (!to->covered)
-        to->covered = gather_part(to, key.data, key.len,
-                                  seen_slots(to->gather->schema, to->attribute), false) &&
-                      to->nests;
+        to->covered = gather_part(to, key.data, key.len, false) && to->lane->type->nests;
 }
 
 ALWAYS_INLINE bool give_word(void *context, const uint8_t *word, size_t len)
 {
-    return gather_part(context, word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX, SEEN_WORDS, true);
+    return gather_part(context, word, len < WORD_LEN_MAX ? len : WORD_LEN_MAX, true);
 }
 
 /* Not inlined, since its buffer is larger than a page of the stack. */
@@ -333,15 +294,13 @@ static __attribute__((noinline)) unsigned gather_words(struct giving *to, tamis_
 }
 
 /* Returns the number of parts. */
-ALWAYS_INLINE unsigned gather_parts(tamis_gather *g, uint32_t at, const struct type *type,
-                                    tamis_key value)
+static unsigned gather_parts(tamis_gather *g, uint32_t at, const struct gathering *lane,
+                             tamis_key value)
 {
-    struct giving to = {g, at, type->nests, false};
-    if (!type->parts || !value.data)
-        return 0;
-    if (type->splits && value.len <= WORDS_TEXT)
+    struct giving to = {g, lane, at, false};
+    if (lane->type->splits && value.len <= WORDS_TEXT)
         return gather_words(&to, value);
-    return type->parts(value, give_part, &to);
+    return lane->type->parts(value, give_part, &to);
 }
 
 void bounds_widen(tamis_range *bounds, const tamis_range *by)
@@ -352,7 +311,7 @@ void bounds_widen(tamis_range *bounds, const tamis_range *by)
         bounds->high = by->high;
 }
 
-static void gather_order(tamis_gather *g, uint32_t at, tamis_order order)
+ALWAYS_INLINE void gather_order(tamis_gather *g, uint32_t at, tamis_order order)
 {
     tamis_range *bounds = &g->bounds[g->schema->order_at[at]];
     if (order.whole <= bounds->low.whole || order.whole >= bounds->high.whole)
@@ -360,13 +319,13 @@ static void gather_order(tamis_gather *g, uint32_t at, tamis_order order)
 }
 
 /* Gathers all keys of a value; in a combination it counts as a whole. */
-static tamis_digest gather_keys(tamis_gather *g, uint32_t at, const struct type *type,
-                                tamis_key value, tamis_key normal)
+ALWAYS_INLINE tamis_digest gather_keys(tamis_gather *g, uint32_t at, const struct gathering *lane,
+                                       tamis_key value, tamis_key normal)
 {
     const tamis_schema *s = g->schema;
-    unsigned parts = gather_parts(g, at, type, value);
-    bool keyless = s->bounds_only[at] || (parts && type->splits);
-    if (keyless && !(g->combined >> at & 1))
+    unsigned parts = lane->type->parts && value.data ? gather_parts(g, at, lane, value) : 0;
+    bool keyless = s->bounds_only[at] || (parts && lane->type->splits);
+    if (keyless && !lane->whole)
         return (tamis_digest){0, 0};
     tamis_digest whole = normal_digest(s->family, at, normal);
     if (!keyless)
@@ -376,65 +335,137 @@ static tamis_digest gather_keys(tamis_gather *g, uint32_t at, const struct type 
 
 /* A value whose normal form has to be made, in a buffer larger than a page of the stack. */
 static __attribute__((noinline)) tamis_digest
-gather_normal(tamis_gather *g, uint32_t at, const struct type *type, tamis_key value)
+gather_normal(tamis_gather *g, uint32_t at, const struct gathering *lane, tamis_key value)
 {
     char room[NORMAL_ROOM];
     tamis_key normal = value_normal(g->schema->types[at], value, room);
-    if (type->order && normal.data == room)
-        gather_order(g, at, type->order(room, normal.len));
-    return gather_keys(g, at, type, value, normal);
+    if (lane->type->order && normal.data == room)
+        gather_order(g, at, lane->type->order(room, normal.len));
+    return gather_keys(g, at, lane, value, normal);
 }
 
 /* A value that was not seen recently. */
-static tamis_digest gather_fresh(tamis_gather *g, uint32_t at, tamis_key value)
+ALWAYS_INLINE tamis_digest gather_fresh(tamis_gather *g, uint32_t at, struct gathering *lane,
+                                        tamis_key value)
 {
-    const struct type *type = &types[g->schema->types[at]];
-    tamis_order order;
+    const struct type *type = lane->type;
     if (type->normal && value.data) {
-        if (!type->plain || !type->plain(value.data, value.len, &order))
-            return gather_normal(g, at, type, value);
+        if (!type->plain || !type->plain(value.data, value.len, &lane->plain))
+            return gather_normal(g, at, lane, value);
         if (type->order)
-            gather_order(g, at, order);
+            gather_order(g, at, lane->plain.order);
     }
-    return gather_keys(g, at, type, value, value);
+    return gather_keys(g, at, lane, value, value);
 }
 
 /* The value, or for a long one its digest if it covers all bytes, is looked up among those seen
    recently: also a text, since agents and messages repeat, and splitting one costs twenty times its
    digest. But not a value that only has an order: it is read as quickly. */
-static void gather_value(tamis_gather *g, uint32_t at, tamis_key value, tamis_digest *whole)
+ALWAYS_INLINE bool value_pends(const struct gathering *lane, tamis_key value)
 {
-    const struct type *type = &types[g->schema->types[at]];
-    const uint8_t *data = value.data;
-    bool seen, is_short = value.len <= SEEN_SHORT;
-    uint32_t slot;
-    uint64_t x[4] = {0};
-    g->values_len += value.len;
-    if (!data || g->bare >> at & 1 || (value.len > SEEN_LONG && (type->normal || !type->parts))) {
-        *whole = gather_fresh(g, at, value);
-        return;
-    }
+    return value.data && lane->slots && value.len <= SEEN_LONG;
+}
+
+/* Starts to fetch the slot of a value. */
+ALWAYS_INLINE void value_fetch(const tamis_gather *g, uint32_t at, tamis_key value,
+                               struct fetched *p)
+{
+    const struct gathering *lane = &g->lane[at];
+    bool is_short = value.len <= SEEN_SHORT;
+    unsigned words = is_short ? 2 : 4;
     if (is_short) {
-        words_alone(data, value.len, 2, x);
-        seen = seen_before(g, g->seen_short[at], SEEN_SLOTS, 2, x, value.len, false, &slot);
-    } else if (value.len <= SEEN_LONG) {
-        words_alone(data, value.len, 4, x);
-        seen = seen_before(g, g->seen_long[at], SEEN_SLOTS, 4, x, value.len, false, &slot);
+        words_alone(value.data, value.len, 2, p->x);
+        p->slot = seen_slot(g, lane->slots, 2, p->x, value.len, false);
     } else {
-        *whole = normal_digest(g->schema->family, at, value);
-        x[0] = whole->a;
-        x[1] = whole->b;
-        seen = seen_before(g, g->seen_long[at], SEEN_SLOTS, 4, x, SEEN_DIGEST, false, &slot);
+        words_alone(value.data, value.len, 4, p->x);
+        p->slot = seen_slot(g, lane->slots, 4, p->x, value.len, false);
     }
-    if (!(g->combined >> at & 1)) {
-        if (!seen)
-            gather_fresh(g, at, value);
-        return;
+    p->len = (uint8_t)value.len;
+    p->words = (uint8_t)words;
+    p->attribute = (uint8_t)at;
+    __builtin_prefetch((is_short ? lane->seen_short : lane->seen_long) + (size_t)words * p->slot,
+                       1);
+    if (lane->whole)
+        __builtin_prefetch(lane->whole + (is_short ? 0 : lane->slots) + p->slot, 1);
+}
+
+/* Gathers a value whose slot was fetched, with its bytes. */
+ALWAYS_INLINE tamis_digest value_gather(tamis_gather *g, const struct fetched *p, const void *bytes)
+{
+    struct gathering *lane = &g->lane[p->attribute];
+    bool is_short = p->words == 2;
+    bool seen = is_short ? seen_before(lane->seen_short, p->slot, 2, p->x)
+                         : seen_before(lane->seen_long, p->slot, 4, p->x);
+    tamis_digest *digest =
+        lane->whole ? lane->whole + (is_short ? 0 : lane->slots) + p->slot : NULL;
+    if (LIKELY(seen))
+        return digest ? *digest : (tamis_digest){0, 0};
+    tamis_digest whole = gather_fresh(g, p->attribute, lane, (tamis_key){bytes, p->len});
+    if (digest)
+        *digest = whole;
+    return whole;
+}
+
+/* A value that does not wait. */
+static tamis_digest gather_value(tamis_gather *g, uint32_t at, tamis_key value)
+{
+    struct gathering *lane = &g->lane[at];
+    struct fetched p;
+    if (value_pends(lane, value)) {
+        value_fetch(g, at, value, &p);
+        return value_gather(g, &p, value.data);
     }
-    tamis_digest *digest = &g->seen_whole[SEEN_SLOTS * (2 * at + !is_short) + slot];
-    if (!seen)
-        *digest = gather_fresh(g, at, value);
-    *whole = *digest;
+    if (!value.data || !lane->slots || lane->type->normal || !lane->type->parts)
+        return gather_fresh(g, at, lane, value);
+    tamis_digest whole = normal_digest(g->schema->family, at, value);
+    uint64_t x[4] = {whole.a, whole.b};
+    if (!seen_before(lane->seen_long, seen_slot(g, lane->slots, 4, x, SEEN_DIGEST, false), 4, x))
+        gather_fresh(g, at, lane, value);
+    return whole;
+}
+
+static void gather_combos(tamis_gather *g, const tamis_digest *whole)
+{
+    const tamis_schema *s = g->schema;
+    for (uint32_t i = 0; i < s->combos; i++)
+        gather_key(g, s->attributes + i, mixed_digest(s->masks[i], whole));
+}
+
+/* Lost values must be gathered again. */
+static tamis_error gather_failed(tamis_gather *g)
+{
+    g->failed = false;
+    seen_forget(g);
+    for (uint32_t i = 0; i < g->n_pending; i++) { /* with the new epoch in their tags */
+        struct fetched *p = &g->pending[i];
+        struct fetched again;
+        value_fetch(g, p->attribute, (tamis_key){p->x, p->len}, &again);
+        again.record = p->record;
+        *p = again;
+    }
+    return TAMIS_ENOMEM;
+}
+
+/* Gathers the records that wait. */
+static tamis_error values_settle(tamis_gather *g)
+{
+    uint32_t attributes = g->schema->attributes;
+    for (uint32_t i = 0; i < g->n_pending; i++) {
+        const struct fetched *p = &g->pending[i];
+        g->digests[p->record * attributes + p->attribute] = value_gather(g, p, p->x);
+    }
+    for (uint32_t i = 0; i < g->n_records && g->schema->combos; i++)
+        gather_combos(g, g->digests + i * attributes);
+    if (UNLIKELY(g->failed))
+        return gather_failed(g);
+    g->n_pending = g->n_records = 0;
+    return TAMIS_OK;
+}
+
+tamis_error gather_settle(tamis_gather *g)
+{
+    tamis_error e = values_settle(g);
+    return e == TAMIS_OK ? keys_settle(g) : e;
 }
 
 /* Every choice of one value per attribute, like the digits of a number. */
@@ -461,42 +492,54 @@ static void gather_combo(tamis_gather *g, uint32_t combo, const tamis_values *re
     }
 }
 
-static tamis_error record_end(tamis_gather *g)
+tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
 {
-    if (UNLIKELY(g->failed)) {
-        g->failed = false;
-        seen_forget(g); /* lost values must be gathered again */
-        return TAMIS_ENOMEM;
+    const tamis_schema *s = g->schema;
+    uint64_t len = 0;
+    for (uint32_t i = 0; i < s->attributes; i++) {
+        tamis_digest *whole = g->whole + LIST_MAX * i;
+        if (record[i].n == 0)
+            *whole = gather_value(g, i, (tamis_key){NULL, 0});
+        for (size_t j = 0; j < record[i].n; j++) {
+            tamis_digest digest = gather_value(g, i, record[i].value[j]);
+            len += record[i].value[j].len;
+            if (j < LIST_MAX)
+                whole[j] = digest;
+        }
     }
+    for (uint32_t i = 0; i < s->combos; i++)
+        gather_combo(g, i, record);
+    if (UNLIKELY(g->failed))
+        return gather_failed(g);
+    g->values_len += len;
     g->records++;
     return TAMIS_OK;
 }
 
-tamis_error tamis_gather_add_lists(tamis_gather *g, const tamis_values *record)
-{
-    const tamis_schema *s = g->schema;
-    tamis_digest past;
-    for (uint32_t i = 0; i < s->attributes; i++) {
-        tamis_digest *whole = g->whole + LIST_MAX * i;
-        if (record[i].n == 0)
-            gather_value(g, i, (tamis_key){NULL, 0}, whole);
-        for (size_t j = 0; j < record[i].n; j++)
-            gather_value(g, i, record[i].value[j], j < LIST_MAX ? &whole[j] : &past);
-    }
-    for (uint32_t i = 0; i < s->combos; i++)
-        gather_combo(g, i, record);
-    return record_end(g);
-}
-
 tamis_error tamis_gather_add(tamis_gather *g, const tamis_key *record)
 {
-    const tamis_schema *s = g->schema;
-    tamis_digest whole[TAMIS_ATTRIBUTES_MAX];
-    for (uint32_t i = 0; i < s->attributes; i++)
-        gather_value(g, i, record[i], &whole[i]);
-    for (uint32_t i = 0; i < s->combos; i++)
-        gather_key(g, s->attributes + i, mixed_digest(s->masks[i], whole));
-    return record_end(g);
+    uint32_t attributes = g->schema->attributes;
+    uint64_t len = 0;
+    if (g->n_records == g->batch_records && values_settle(g) != TAMIS_OK)
+        return TAMIS_ENOMEM;
+    tamis_digest *whole = g->digests + g->n_records * attributes;
+    uint32_t n = g->n_pending;
+    for (uint32_t i = 0; i < attributes; i++) {
+        len += record[i].len;
+        if (LIKELY(value_pends(&g->lane[i], record[i]))) {
+            value_fetch(g, i, record[i], &g->pending[n]);
+            g->pending[n++].record = (uint8_t)g->n_records;
+        } else {
+            whole[i] = gather_value(g, i, record[i]);
+        }
+    }
+    if (UNLIKELY(g->failed))
+        return gather_failed(g);
+    g->n_pending = n;
+    g->n_records++;
+    g->values_len += len;
+    g->records++;
+    return TAMIS_OK;
 }
 
 void tamis_gather_text(tamis_gather *g, uint64_t bytes)

@@ -155,20 +155,18 @@ tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *fro
                                const uint64_t *segments, tamis_reason *reason)
 {
     struct joining j = {.w = w, .from = from};
+    tamis_reason why = {0};
     if (!tamis_schema_alike(&w->schema, &from->schema))
         return fail(reason, TAMIS_EARG, "the joined catalog has other attributes or another key");
     j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
     j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
-    tamis_error e = j.number && j.words ? TAMIS_OK : no_memory(reason);
+    tamis_error e = j.number && j.words ? TAMIS_OK : no_memory(&why);
     pthread_mutex_lock(&w->lock);
     if (e == TAMIS_OK)
-        e = w->committed ? fail(reason, TAMIS_EARG, "%s is written already", w->path) : w->failed;
+        e = writer_ready(w, &why);
     if (e == TAMIS_OK)
-        e = join_all(&j, segments, reason);
-    if (e != TAMIS_OK && !w->failed && reason) {
-        w->failed = e;
-        w->why = *reason;
-    }
+        e = join_all(&j, segments, &why);
+    writer_result(w, e, &why, reason);
     pthread_mutex_unlock(&w->lock);
     mem_free(&w->allocator, j.number, from->segments + 1, sizeof *j.number);
     mem_free(&w->allocator, j.words, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);

@@ -293,13 +293,25 @@ static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reas
 
 /* ---- putting --------------------------------------------------------------------------------- */
 
-static tamis_error stopped(const tamis_catalog_writer *w, tamis_reason *reason)
+tamis_error writer_ready(const tamis_catalog_writer *w, tamis_reason *reason)
 {
     if (w->committed)
         return fail(reason, TAMIS_EARG, "%s was already committed", w->path);
     if (w->failed && reason)
         *reason = w->why;
     return w->failed;
+}
+
+tamis_error writer_result(tamis_catalog_writer *w, tamis_error e, const tamis_reason *why,
+                          tamis_reason *reason)
+{
+    if (e != TAMIS_OK && !w->failed && !w->committed) {
+        w->failed = e;
+        w->why = *why;
+    }
+    if (e != TAMIS_OK && reason)
+        *reason = *why;
+    return e;
 }
 
 /* Under the lock: assigns a number and shapes to the segment; before the plan exists, the
@@ -309,7 +321,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
                              tamis_reason *reason)
 {
     struct segment_work s = {.records = g->records, .text = g->text ? g->text : g->values_len};
-    tamis_error e = stopped(w, reason);
+    tamis_error e = writer_ready(w, reason);
     if (e == TAMIS_OK)
         e = segment_tag(w, &s, tag, len, reason);
     if (e == TAMIS_OK)
@@ -393,12 +405,7 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
     for (uint32_t r = 0; built && r < g->relations && e == TAMIS_OK; r++)
         if (places[r].columns)
             e = place_record(w, segment, &places[r], &why);
-    if (e != TAMIS_OK && !w->failed) {
-        w->failed = e;
-        w->why = why;
-    }
-    if (e != TAMIS_OK && reason)
-        *reason = why;
+    writer_result(w, e, &why, reason);
     pthread_mutex_unlock(&w->lock);
     if (e == TAMIS_OK)
         tamis_gather_clear(g);
@@ -407,17 +414,24 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
 
 /* ---- segments of the old version -------------------------------------------------------------- */
 
-static tamis_error old_segment(tamis_catalog_writer *w, uint64_t segment)
+static tamis_error old_segment(const tamis_catalog_writer *w, uint64_t segment,
+                               tamis_reason *reason)
 {
-    if (w->committed || !w->old || segment >= w->old->segments || w->segments[segment].dropped)
-        return TAMIS_EARG;
-    return w->failed;
+    uint64_t n = w->old ? w->old->segments : 0;
+    tamis_error e = writer_ready(w, reason);
+    if (e == TAMIS_OK && segment >= n)
+        e = fail(reason, TAMIS_EARG, "no segment %llu: the old file has %llu",
+                 (unsigned long long)segment, (unsigned long long)n);
+    if (e == TAMIS_OK && w->segments[segment].dropped)
+        e = fail(reason, TAMIS_EARG, "segment %llu was already dropped",
+                 (unsigned long long)segment);
+    return e;
 }
 
-tamis_error tamis_catalog_drop(tamis_catalog_writer *w, uint64_t segment)
+tamis_error tamis_catalog_drop(tamis_catalog_writer *w, uint64_t segment, tamis_reason *reason)
 {
     pthread_mutex_lock(&w->lock);
-    tamis_error e = old_segment(w, segment);
+    tamis_error e = old_segment(w, segment, reason);
     if (e == TAMIS_OK) {
         w->segments[segment].dropped = true;
         w->live--;
@@ -430,7 +444,7 @@ tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const
                                 size_t len, tamis_reason *reason)
 {
     pthread_mutex_lock(&w->lock);
-    tamis_error e = old_segment(w, segment);
+    tamis_error e = old_segment(w, segment, reason);
     if (e == TAMIS_OK)
         e = segment_tag(w, &w->segments[segment], tag, len, reason);
     pthread_mutex_unlock(&w->lock);
@@ -442,25 +456,23 @@ tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const
 tamis_error tamis_catalog_commit(tamis_catalog_writer *w, const void *note, size_t len,
                                  tamis_reason *reason)
 {
-    tamis_error e = stopped(w, reason);
+    tamis_reason why = {0};
+    tamis_error e = writer_ready(w, reason);
     if (e != TAMIS_OK)
         return e;
     if (!w->planned)
-        e = plan_and_build(w, true, reason);
+        e = plan_and_build(w, true, &why);
     if (e == TAMIS_OK)
-        e = strips_keep(w, reason);
+        e = strips_keep(w, &why);
     for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
-        e = strips_write(w, &w->shapes[i], true, reason);
+        e = strips_write(w, &w->shapes[i], true, &why);
     w->strips_len = w->sink.at + w->sink.used - w->sink.start;
     if (e == TAMIS_OK)
-        e = fronts_write(w, reason);
+        e = fronts_write(w, &why);
     if (e == TAMIS_OK)
-        e = commit_write(w, note, len, reason);
+        e = commit_write(w, note, len, &why);
     w->committed = e == TAMIS_OK;
-    w->failed = e;
-    if (e != TAMIS_OK && reason)
-        w->why = *reason;
-    return e;
+    return writer_result(w, e, &why, reason);
 }
 
 void tamis_catalog_abandon(tamis_catalog_writer *w)

@@ -161,6 +161,11 @@ ALWAYS_INLINE tamis_error no_memory(tamis_reason *reason)
     array_room(&(w)->allocator, &(w)->array, (w)->n, &(w)->room, sizeof *(w)->array)
 
 /* ---- catalog_writer.c ---- */
+/* An error, with its reason, unless the writer can go on. */
+tamis_error writer_ready(const tamis_catalog_writer *w, tamis_reason *reason);
+/* Passes the outcome of a call on to the caller. After an error the writer can only be abandoned. */
+tamis_error writer_result(tamis_catalog_writer *w, tamis_error e, const tamis_reason *why,
+                          tamis_reason *reason);
 /* Adds a segment, whose facts are still to be filled in; and a shape for columns. */
 tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
                            tamis_reason *reason);

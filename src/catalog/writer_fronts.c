@@ -18,7 +18,7 @@
 #define RUN_WORDS    512   /* words of a run that are in memory while it is read */
 #define FRONT_FIRST  1024  /* fewest keys that the first front of an attribute is planned for */
 #define FRONT_BITS   20    /* a full front has the rate 2^-20 */
-#define FRONT_BUCKET 16    /* fewest keys per bucket, if there are so many */
+#define FRONT_BUCKET 16    /* fewest keys per bucket, if there are this many */
 #define FRONT_TEXT   200   /* 1/200 of the text for all fronts */
 #define FRONT_SPARE  65536 /* in bits, or this much if there is little text */
 

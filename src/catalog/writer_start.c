@@ -49,6 +49,7 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
         return e;
     w->memory = o->memory ? o->memory : CATALOG_MEMORY;
     e = o->like ? schema_like(&w->schema, o, reason) : schema_from(&w->schema, o, reason);
+    w->schema.memory = w->memory;
     if (e == TAMIS_OK &&
         (o->like ? family_copy(&w->family, o->like->family, &w->allocator)
                  : family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3,
@@ -129,6 +130,7 @@ tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
     e = tamis_catalog_open(&w->old, path, o, reason);
     if (e == TAMIS_OK) {
         w->schema = w->old->schema;
+        w->schema.memory = w->memory;
         if (family_copy(&w->family, &w->old->family, &w->allocator) != TAMIS_OK)
             e = no_memory(reason);
     }

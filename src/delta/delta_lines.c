@@ -64,11 +64,22 @@ static struct kept_sums *sums_before(const struct body *base, const struct body 
     return sums;
 }
 
+/* A bit for each line, if the old part is one that was checked: not in a mapped file. NULL: check all. */
+static uint8_t *changed_lines(const struct body *base, const struct part_facts *facts,
+                              const tamis_allocator *a)
+{
+    bool checked = base && base->line == (const uint8_t *)(base + 1);
+    return checked && piece_before(base, facts, PART_LINES) ? mem_new0(a, facts->lines / 8 + 1, 1)
+                                                            : NULL;
+}
+
 bool in_part(struct delta_in *in, struct lines_models *models, const struct body *base,
              struct body *b, const tamis_allocator *a)
 {
     struct part_facts facts = part_facts(b);
-    for (unsigned what = 0; what < PART_PIECES; what++) {
+    uint8_t *changed = changed_lines(base, &facts, a);
+    bool good = true;
+    for (unsigned what = 0; what < PART_PIECES && good; what++) {
         size_t unit = unit_of(what);
         uint64_t n = part_len(&facts, what) / unit;
         uint8_t *now = n ? part_data(b, what) : NULL;
@@ -78,9 +89,8 @@ bool in_part(struct delta_in *in, struct lines_models *models, const struct body
             memcpy(now, before, (size_t)(n * unit));
         for (uint64_t next = 0; next < n; next++) {
             uint64_t gap = in_number(in, &models->gap[what != PART_LINES]);
-            if (in->broken || gap > n - next)
-                return false;
-            next += gap;
+            good = !in->broken && gap <= n - next;
+            next += good ? gap : n - next;
             uint8_t from[LINE_BYTES];
             if (next == n)
                 break;
@@ -88,7 +98,11 @@ bool in_part(struct delta_in *in, struct lines_models *models, const struct body
             in_image(in, &models->image[what != PART_LINES], from, now + unit * next, unit);
             if (sums)
                 kept_sums_mark(sums, unit * next);
+            if (what == PART_LINES && changed)
+                changed[next / 8] |= (uint8_t)(1 << next % 8);
         }
     }
-    return !in->broken && !part_wrong(b);
+    good = good && !in->broken && !(changed ? part_wrong_since(b, base, changed) : part_wrong(b));
+    mem_free(a, changed, facts.lines / 8 + 1, 1);
+    return good;
 }

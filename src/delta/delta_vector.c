@@ -146,7 +146,7 @@ static bool page_changed(const struct step *s, uint64_t page)
     return kept_sums_differ(before, now, page);
 }
 
-/* Are the eight words of bits from word i on, out of so many, unchanged? */
+/* Are the eight words of bits from word i on, out of n, unchanged? */
 static bool eight_same(const struct step *s, uint64_t i, uint64_t words)
 {
     if (s->counted || i + 8 > words || s->v->stride != 1 || (s->base && s->base->stride != 1))
@@ -158,7 +158,7 @@ static bool eight_same(const struct step *s, uint64_t i, uint64_t words)
     return turned == 0;
 }
 
-/* The first word from i on, out of so many, that may have changed. A word is 8 bytes of bits, 32
+/* The first word from i on, out of n, that may have changed. A word is 8 bytes of bits, 32
    of counters. */
 static uint64_t next_word(const struct step *s, uint64_t i, uint64_t words)
 {

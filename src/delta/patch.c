@@ -162,7 +162,7 @@ static uint32_t watched_base(const struct diff *d, const struct layer *layer)
 
 /* The old vector, plus 1, against which the vector of a layer is coded: the one with the same
    id, if it is closer than an empty one. */
-static uint32_t base_of(const struct diff *d, const struct layer *layer)
+static uint32_t base_number(const struct diff *d, const struct layer *layer)
 {
     if (!d->older)
         return watched_base(d, layer);
@@ -217,7 +217,7 @@ static void out_vectors(struct diff *d)
     const struct layers *newer = set_layers(d->newer);
     uint32_t expected = 1;
     for (uint32_t i = 0; i < d->n; i++) {
-        uint32_t base = d->bases[i] = base_of(d, newer->l[i]);
+        uint32_t base = d->bases[i] = base_number(d, newer->l[i]);
         out_bit(&d->out, &d->models.in_turn, base == expected);
         if (base != expected)
             out_number(&d->out, &d->models.base, base);

@@ -117,7 +117,7 @@ static tamis_error check_size(const struct apply *p)
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-static const struct vector *base_of(const struct apply *p, uint32_t i)
+static const struct vector *base_vector(const struct apply *p, uint32_t i)
 {
     return p->bases[i] ? set_layers(p->s)->v[p->bases[i] - 1] : NULL;
 }
@@ -125,7 +125,7 @@ static const struct vector *base_of(const struct apply *p, uint32_t i)
 static tamis_error make_vector(struct apply *p, uint32_t i)
 {
     const tamis_allocator *a = set_allocator(p->made);
-    const struct vector *base = base_of(p, i);
+    const struct vector *base = base_vector(p, i);
     if (!layer_read(p->made, &p->head, i, NULL))
         return TAMIS_ENOMEM;
     struct vector *v = set_layers(p->made)->v[i];
@@ -152,8 +152,8 @@ static tamis_error make_matrix(struct apply *p)
     if (!matrix_read(p->made, &p->head, NULL))
         return TAMIS_ENOMEM;
     for (uint32_t i = 0; i < p->head.n; i++)
-        if (p->head.width && base_of(p, i))
-            vector_fill_columns(layers->v[i], base_of(p, i), 1);
+        if (p->head.width && base_vector(p, i))
+            vector_fill_columns(layers->v[i], base_vector(p, i), 1);
     return TAMIS_OK;
 }
 

@@ -101,7 +101,8 @@ static tamis_error check_magic(const uint8_t *data, size_t len, tamis_reason *re
 static tamis_error check_lengths(const struct prefix *p, uint64_t len, tamis_reason *reason)
 {
     if (p->total != len)
-        return fail_at(reason, TAMIS_EFORMAT, 16, "%s: the structure has %llu bytes, here are %llu",
+        return fail_at(reason, TAMIS_EFORMAT, 16,
+                       "%s: the structure has %llu bytes, but there are %llu here",
                        p->total > len ? "cut short" : "too long", (unsigned long long)p->total,
                        (unsigned long long)len);
     if (p->header > len || p->body > len || p->sections > len / SECTION_LEN)

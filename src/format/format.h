@@ -30,7 +30,7 @@
 #define BODY_AT        128              /* where the body begins */
 
 /* The numbers of tamis_kind. */
-enum kind { KIND_FILTER = 1, KIND_INDEX = 2, KIND_CATALOG = 4, KIND_END };
+enum kind { KIND_FILTER = 1, KIND_RECORDS = 2, KIND_CATALOG = 4, KIND_END };
 
 enum section_type {
     SECTION_BITS = 1,   /* of vector `owner` */
@@ -146,7 +146,7 @@ void outline_header(const struct outline *o, const struct section *sections, uin
 tamis_error container_write(const struct container *c, bool no_key, const tamis_allocator *a,
                             tamis_write write, void *context);
 
-/* ---- the bodies of filters and indexes: format_head.c ---- */
+/* ---- the bodies of filters and records: format_head.c ---- */
 
 struct head {
     enum kind kind; /* filter or records */
@@ -284,7 +284,7 @@ tamis_error pending_take(const struct head *head, const uint8_t *entries, const 
 /* Most probes to watch for the pending removals of a structure of that many bytes. */
 size_t probes_for(uint64_t len);
 
-/* ---- filters and indexes: format_set.c ---- */
+/* ---- filters and records: format_set.c ---- */
 
 /* The body of a set as it would be saved, and the head read from it again. */
 tamis_error set_body(const struct set *s, const struct pending_list *pending, bool bits_only,

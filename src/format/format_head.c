@@ -1,10 +1,10 @@
 /*
- * The body of a set: settings and counts, then for an index the form of its records, and a record for every layer and
+ * The body of a set: settings and counts, then for records their form, and a record for every layer and
  * for every part of a layer. A layer of a filter is one vector, with one record for both.
  *
  *     filter:   head | vectors
  *     smooth:   head | vectors | lines | parts of the lines
- *     index:    head | counts | masks | attributes | names | layers | parts of layer 0 | ...
+ *     records:  head | counts | masks | attributes | names | layers | parts of layer 0 | ...
  */
 #include "format.h"
 
@@ -111,7 +111,7 @@ static void form_fields(struct cursor *c, struct record_form *form)
     field_zero(c, 8);
     if (form->attributes > TAMIS_ATTRIBUTES_MAX || form->verifiers > VERIFIERS_MAX ||
         names_len > NAMES_MAX)
-        cursor_refuse(c, start, "more attributes or verifiers than an index has");
+        cursor_refuse(c, start, "more attributes or verifiers than records have");
     if (c->wrong)
         return;
     form->names_len = (size_t)names_len;
@@ -181,7 +181,7 @@ struct part_facts head_part(const struct head *head, uint32_t i)
 
 static bool of_records(const struct head *head)
 {
-    return head->kind == KIND_INDEX;
+    return head->kind == KIND_RECORDS;
 }
 
 struct record head_record(const struct head *head, uint32_t owner)
@@ -229,7 +229,7 @@ uint32_t head_find(const struct head *head, uint32_t id)
 /* ---- the whole body -------------------------------------------------------------------------- */
 
 /* The length up to the layers. */
-static uint64_t front_len(const struct head *head)
+static uint64_t before_layers(const struct head *head)
 {
     return of_records(head) ? HEAD_LEN + FORM_LEN + 8 * (uint64_t)head->form.verifiers +
                                   ATTRIBUTE_FIELDS * (uint64_t)head->form.attributes +
@@ -241,7 +241,7 @@ uint64_t head_body_len(const struct head *head)
 {
     uint64_t layer = of_records(head) ? LAYER_LEN : 0;
     uint64_t lines = head->line_parts ? LINES_LEN + PART_LEN * (uint64_t)head->line_parts : 0;
-    return front_len(head) + head->n * (layer + RECORD_LEN * (uint64_t)head->parts) + lines;
+    return before_layers(head) + head->n * (layer + RECORD_LEN * (uint64_t)head->parts) + lines;
 }
 
 static struct record part_record(const struct head *head, const struct layer *layer, uint32_t i)
@@ -423,7 +423,7 @@ static tamis_error check_layers(const struct head *head, const uint8_t *body, ui
     if (stored == head->stored)
         return TAMIS_OK;
     return fail_at(reason, TAMIS_EFORMAT, BODY_AT + 168,
-                   records ? "the records of the layers do not add up to those of the index"
+                   records ? "the records of the layers do not add up to the total"
                            : "the keys of the vectors do not add up to those of the filter");
 }
 
@@ -463,7 +463,7 @@ static const char *head_wrong(const struct head *head, uint64_t len, tamis_hash 
         (head->set.growth == TAMIS_FIXED && head->n != 1))
         return records ? "the number of layers" : "the number of vectors";
     if (records && head->width)
-        return "an index has no matrix";
+        return "records have no matrix";
     if (!records &&
         head->width != (head->set.growth == TAMIS_DYNAMIC ? matrix_width_for(head->n) : 0))
         return "the width of the matrix";
@@ -487,7 +487,7 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
     const char *wrong = head_wrong(head, len, hash); /* the lengths are correct here */
     if (!wrong) {
         head->form.names = (const char *)body + c.at;
-        head->layers = head->records = body + front_len(head);
+        head->layers = head->records = body + before_layers(head);
         head->layer_len = of_records(head) ? LAYER_LEN : RECORD_LEN;
         if (of_records(head))
             head->records += LAYER_LEN * (size_t)head->n;

@@ -16,7 +16,7 @@ static struct head head_of(const struct set *s, bool counted)
 {
     const struct layers *layers = set_layers(s);
     struct head head = {
-        .kind = s->stack->form ? KIND_INDEX : KIND_FILTER,
+        .kind = s->stack->form ? KIND_RECORDS : KIND_FILTER,
         .set = set_terms(s)->opt,
         .next_id = s->stack->next_id,
         .grown = s->stack->grown,
@@ -66,7 +66,7 @@ static tamis_error write_mapped(const struct set *s, unsigned flags, tamis_write
 {
     struct container c;
     tamis_error e = container_open(&c, s->stack->mapping.data, s->stack->mapping.len,
-                                   s->stack->form ? KIND_INDEX : KIND_FILTER, NULL);
+                                   s->stack->form ? KIND_RECORDS : KIND_FILTER, NULL);
     return e == TAMIS_OK
                ? container_write(&c, flags & TAMIS_SAVE_NO_KEY, set_allocator(s), write, context)
                : e;
@@ -140,7 +140,7 @@ tamis_error set_from_head(struct set **out, const struct head *head, const tamis
     struct set *s;
     bool alone = head->set.growth == TAMIS_SMOOTH && !head->n && !head->next_id && !head->grown;
     tamis_error e =
-        set_make(&s, a, &head->set, head->kind == KIND_INDEX ? &head->form : NULL, key,
+        set_make(&s, a, &head->set, head->kind == KIND_RECORDS ? &head->form : NULL, key,
                  alone ? 0 : (uint32_t)max_u64(head->set.growth == TAMIS_SMOOTH ? 1 : 4, head->n));
     if (e != TAMIS_OK)
         return e;
@@ -265,7 +265,7 @@ tamis_error set_from_mapping(struct set **out, enum kind kind, struct mapping ma
                              READ_VIEW | (all ? 0 : READ_SKIM), options, reason);
     if (e != TAMIS_OK)
         return e;
-    e = set_stack(*out, 1);
+    e = fail_so(reason, set_stack(*out, 1));
     if (e != TAMIS_OK)
         set_free(*out);
     else
@@ -284,5 +284,5 @@ tamis_error tamis_records_decode(tamis_records **out, const void *data, size_t l
                                  const tamis_open_options *options, tamis_reason *reason)
 {
     struct set *s;
-    return give_records(set_read(&s, KIND_INDEX, data, len, 0, options, reason), &s, out);
+    return give_records(set_read(&s, KIND_RECORDS, data, len, 0, options, reason), &s, out);
 }

@@ -88,9 +88,9 @@ static tamis_error take_lengths(struct pieces_in *in, const uint8_t *front, tami
     if (e != TAMIS_OK)
         return e;
     prefix_lengths(front, PREFIX_LEN, &total, &in->header_len);
-    bool index = tamis_kind_of(front, PREFIX_LEN) == TAMIS_KIND_RECORDS;
+    bool records = tamis_kind_of(front, PREFIX_LEN) == TAMIS_KIND_RECORDS;
     if (!in->kind)
-        in->kind = index ? KIND_INDEX : KIND_FILTER;
+        in->kind = records ? KIND_RECORDS : KIND_FILTER;
     if (in->header_len > in->most_aside)
         return fail_at(reason, TAMIS_EKIND, 24, "too many vectors to be read in pieces");
     return TAMIS_OK;
@@ -300,7 +300,7 @@ static tamis_error take_pending(struct pieces_in *in, tamis_reason *reason)
         return e;
     return fail(reason, e,
                 e == TAMIS_ELIMIT
-                    ? "its pending removals take more memory than so many bytes can mean"
+                    ? "its pending removals take more memory than this many bytes can state"
                 : e == TAMIS_EFORMAT ? "it was changed while it was read"
                                      : "no memory for it");
 }

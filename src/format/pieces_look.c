@@ -195,7 +195,7 @@ void table_look(struct pieces_in *in)
 
 tamis_error check_empty_tables(const struct pieces_in *in, tamis_reason *reason)
 {
-    for (uint32_t i = 0; i < in->walk.owners && in->kind == KIND_INDEX; i++) {
+    for (uint32_t i = 0; i < in->walk.owners && in->kind == KIND_RECORDS; i++) {
         struct record r = head_record(&in->head, i);
         const char *wrong = r.units || r.load ? NULL : copies_wrong(in, 0, i);
         if (wrong)

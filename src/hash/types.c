@@ -96,8 +96,11 @@ bool tamis_value_order(tamis_type type, tamis_key value, tamis_order *order)
     char room[NORMAL_ROOM];
     if (!tamis_type_ordered(type))
         return false;
-    if (types[type].plain && value.data && types[type].plain(value.data, value.len, order))
+    struct plain plain = {0};
+    if (types[type].plain && value.data && types[type].plain(value.data, value.len, &plain)) {
+        *order = plain.order;
         return true;
+    }
     tamis_key normal = value_normal(type, value, room);
     if (normal.data != room)
         return false;

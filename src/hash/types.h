@@ -11,7 +11,7 @@
 
 #define VALUE_LEN_MAX 4096 /* longer values have no normal form */
 #define NORMAL_ROOM   (VALUE_LEN_MAX + 32)
-#define WORD_LEN_MAX  255 /* only so many bytes of a token form its key */
+#define WORD_LEN_MAX  255 /* only this many bytes of a token form its key */
 
 /* The remaining input, and the output, which always has enough room. */
 struct text {
@@ -22,6 +22,13 @@ struct out {
     char *start, *at;
 };
 
+/* What is known of a value that is its own normal form. Kept from value to value; zeros at first. */
+struct plain {
+    tamis_order order;
+    uint64_t minute[2]; /* of a time: the text of its date, hour and minute, and their order */
+    int64_t start;
+};
+
 struct type {
     const char *name;
     bool trims;  /* surrounding spaces and a pair of double quotes are ignored */
@@ -29,7 +36,7 @@ struct type {
     bool nests;  /* its parts come from the longest on, and a value with one has those after it */
     /* Is the value its own normal form, as almost always? False: it may be. Sets the order, if the type
        has one. */
-    bool (*plain)(const char *value, size_t len, tamis_order *order);
+    bool (*plain)(const char *value, size_t len, struct plain *plain);
     bool (*normal)(struct text text, struct out *out);
     unsigned (*parts)(tamis_key value, tamis_give give, void *context); /* returns their number */
     tamis_op serves; /* the operator that the parts support, and the keys it needs */
@@ -62,14 +69,14 @@ void trim_quoted(struct text *text);
 /* The normal form of a value, written to `normal`, or the value itself if it has none. */
 tamis_key value_normal(tamis_type type, tamis_key value, char normal[NORMAL_ROOM]);
 
-bool plain_ip(const char *value, size_t len, tamis_order *order);
+bool plain_ip(const char *value, size_t len, struct plain *plain);
 unsigned ip_parts(tamis_key value, tamis_give give, void *context);
 tamis_need ip_ask(tamis_key asked, tamis_give give, void *context);
 bool ip_match(tamis_key value, tamis_key network);
 
 /* ---- value_order.c ---- */
-bool plain_int(const char *value, size_t len, tamis_order *order);
-bool plain_time(const char *value, size_t len, tamis_order *order);
+bool plain_int(const char *value, size_t len, struct plain *plain);
+bool plain_time(const char *value, size_t len, struct plain *plain);
 tamis_order order_int(const char *normal, size_t len);
 tamis_order order_dec(const char *normal, size_t len);
 tamis_order order_time(const char *normal, size_t len);

@@ -79,10 +79,10 @@ static bool read_v4(const char *at, size_t len, uint8_t bytes[4])
     return take_v4(&t, bytes) && t.at == t.end;
 }
 
-bool plain_ip(const char *value, size_t len, tamis_order *order)
+bool plain_ip(const char *value, size_t len, struct plain *plain)
 {
     uint8_t bytes[4];
-    (void)order;
+    (void)plain;
     return read_v4(value, len, bytes);
 }
 

@@ -273,8 +273,8 @@ bool normal_time(struct text t, struct out *o)
 {
     struct moment m = {0};
     bool minus = false;
-    tamis_order order;
-    if (plain_time(t.at, text_len(t), &order)) {
+    struct plain plain = {0};
+    if (plain_time(t.at, text_len(t), &plain)) {
         put(o, t.at, text_len(t));
         return true;
     }

@@ -146,14 +146,14 @@ static bool eight_digits(const char *at, size_t n, uint64_t *value)
     return true;
 }
 
-bool plain_int(const char *at, size_t len, tamis_order *order)
+bool plain_int(const char *at, size_t len, struct plain *plain)
 {
     uint64_t high = 0, low;
     size_t first = len > 8 ? len - 8 : 0;
     if (len - 1 >= 16 || (*at == '0' && len > 1) || (first && !eight_digits(at, first, &high)) ||
         !eight_digits(at + first, len - first, &low))
         return false;
-    *order = (tamis_order){(int64_t)(high * 100000000 + low), 0};
+    plain->order = (tamis_order){(int64_t)(high * 100000000 + low), 0};
     return true;
 }
 
@@ -181,16 +181,31 @@ static bool plain_part(const char *at, size_t len, uint64_t *part)
     return true;
 }
 
+/* A time in the same minute as the last one: of it, only ":ssZ" is read. */
+static bool same_minute(const char *at, size_t len, struct plain *plain)
+{
+    uint32_t x = get_u32(at + 16) ^ UINT32_C(0x5A30303A);
+    unsigned ten = x >> 8 & 0xFF, one = x >> 16 & 0xFF;
+    if (len != 20 || get_u64(at) != plain->minute[0] || get_u64(at + 8) != plain->minute[1] ||
+        (x & UINT32_C(0xFF0000FF)) || ten >= 6 || one >= 10)
+        return false;
+    plain->order = (tamis_order){plain->start + 10 * ten + one, 0};
+    return true;
+}
+
 /* YYYY-MM-DDThh:mm:ss[.digits]Z on one of the first 28 days: readers of logs write times like that,
    one per record. */
-bool plain_time(const char *at, size_t len, tamis_order *order)
+bool plain_time(const char *at, size_t len, struct plain *plain)
 {
-    uint64_t date, hours, clock;
-    if (len < 20 ||
-        !eight_like(at, UINT64_C(0x2D30302D30303030), UINT64_C(0xFF0000FF00000000), &date) ||
+    uint64_t date, hours, clock, part;
+    if (len < 20)
+        return false;
+    if (LIKELY(same_minute(at, len, plain)))
+        return true;
+    if (!eight_like(at, UINT64_C(0x2D30302D30303030), UINT64_C(0xFF0000FF00000000), &date) ||
         !eight_like(at + 8, UINT64_C(0x30303A3030543030), UINT64_C(0x0000FF0000FF0000), &hours) ||
         !eight_like(at + 11, UINT64_C(0x30303A30303A3030), UINT64_C(0x0000FF0000FF0000), &clock) ||
-        !plain_part(at + 19, len - 19, &order->part))
+        !plain_part(at + 19, len - 19, &part))
         return false;
     date = 10 * date + (date >> 8); /* pairs of digits */
     hours = 10 * hours + (hours >> 8);
@@ -198,8 +213,13 @@ bool plain_time(const char *at, size_t len, tamis_order *order)
     unsigned year = 100 * (date & 0xFF) + (date >> 16 & 0xFF), month = date >> 40 & 0xFF,
              day = hours & 0xFF, hour = clock & 0xFF, minute = clock >> 24 & 0xFF,
              second = clock >> 48 & 0xFF;
-    order->whole = 86400 * days_of(year, month, day) + 3600 * hour + 60 * minute + second;
-    return month - 1 < 12 && day - 1 < 28 && hour < 24 && minute < 60 && second < 60;
+    if (month - 1 >= 12 || day - 1 >= 28 || hour >= 24 || minute >= 60 || second >= 60)
+        return false;
+    plain->minute[0] = get_u64(at);
+    plain->minute[1] = get_u64(at + 8);
+    plain->start = 86400 * days_of(year, month, day) + 3600 * hour + 60 * minute;
+    plain->order = (tamis_order){plain->start + second, part};
+    return true;
 }
 
 /* ---- exactly --------------------------------------------------------------------------------- */

@@ -49,7 +49,9 @@ tamis_error file_named(tamis_reason *reason, tamis_error e, const char *path)
         char text[sizeof reason->text];
         memcpy(text, reason->text, sizeof text);
         uint64_t offset = reason->offset;
+        int error = reason->system_error;
         fail_at(reason, e, offset, "%s: %s", shown(path), text);
+        reason->system_error = error;
     }
     return e;
 }

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 _Thread_local struct reader *reader_mine __attribute__((tls_model("initial-exec")));
+struct reader reader_slow = {.since = 1};
+_Thread_local struct reader *reader_quick __attribute__((tls_model("initial-exec"))) = &reader_slow;
 _Atomic uint64_t readers_clock = 1;
 bool readers_fence;
 
@@ -31,6 +33,7 @@ static void reader_end(void *mine)
         }
     pthread_mutex_unlock(&lock);
     reader_mine = NULL;
+    reader_quick = &reader_slow;
     free(mine);
 }
 
@@ -75,6 +78,7 @@ struct reader *reader_join(void)
     r->next = readers;
     readers = r;
     pthread_mutex_unlock(&lock);
+    reader_quick = readers_fence ? &reader_slow : r;
     return reader_mine = r;
 }
 

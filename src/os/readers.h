@@ -25,11 +25,17 @@ struct reader {
     char line[48]; /* keeps threads on separate cache lines */
 };
 
-/* The library may be loaded late, by dlopen: one pointer fits into the TLS space that the loader
+/* The library may be loaded late, by dlopen: two pointers fit into the TLS space that the loader
    reserves for that. */
 extern _Thread_local struct reader *reader_mine __attribute__((tls_model("initial-exec")));
-extern _Atomic uint64_t readers_clock;
-extern bool readers_fence; /* set before the first reader enters */
+/* The same if readers need no fence; otherwise, and before the thread has entered once, reader_slow, which looks as if
+   the thread were inside. */
+extern struct reader reader_slow __attribute__((visibility("hidden")));
+extern _Thread_local struct reader *reader_quick __attribute__((tls_model("initial-exec")));
+/* Hidden here too, so that they are reached without the table of global offsets. */
+extern _Atomic uint64_t readers_clock __attribute__((visibility("hidden")));
+/* Set before the first reader enters. */
+extern bool readers_fence __attribute__((visibility("hidden")));
 
 struct reader *reader_join(void); /* this thread's record; cannot fail */
 

@@ -70,12 +70,6 @@ const char *tamis_directory_name(const tamis_directory *d, uint32_t number)
     return owner ? owner->name : NULL;
 }
 
-uint64_t tamis_directory_items(const tamis_directory *d, uint32_t number)
-{
-    const struct owner *owner = live_owner(d, number);
-    return owner ? atomic_load(&owner->items) : 0;
-}
-
 const tamis_follower *tamis_directory_follower(const tamis_directory *d, uint32_t number)
 {
     const struct owner *owner = live_owner(d, number);
@@ -335,11 +329,11 @@ tamis_error tamis_directory_put_filters(tamis_directory *d, const char *const *n
     return e;
 }
 
-tamis_error tamis_directory_drop(tamis_directory *d, const char *name)
+tamis_error tamis_directory_drop(tamis_directory *d, const char *name, tamis_reason *reason)
 {
     struct owner *owner = name ? owner_named(d, name) : NULL;
     if (!owner || !live_owner(d, owner->number))
-        return TAMIS_EARG;
+        return fail(reason, TAMIS_EARG, "no owner is called %.100s", name ? name : "");
     atomic_fetch_and(&piece_of(d, owner->number)->live, ~bit_of(owner->number));
     stop_following(d, owner);
     columns_drop(&d->columns, &owner->held);
@@ -374,8 +368,8 @@ static tamis_error owner_follow(tamis_directory *d, const char *name, struct own
     struct owner *owner = *out;
     if (e != TAMIS_OK || live_owner(d, owner->number))
         return e;
-    if ((e = tamis_follower_new(&follower, &d->follower)) != TAMIS_OK)
-        return fail_so(reason, e);
+    if ((e = tamis_follower_new(&follower, &d->follower, reason)) != TAMIS_OK)
+        return e;
     follower_join(follower, copy_swapped, d, &d->contact);
     owner->behind = true;
     owner->keys = false;

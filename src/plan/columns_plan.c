@@ -100,7 +100,7 @@ static double cluster(const struct size_group *groups, size_t first, size_t last
         cum[(groups[i].size - 1) / step] += (double)groups[i].count;
         n += (double)groups[i].count;
     }
-    if (tamis_plan_sizes_cumulate(cum, steps) != 0)
+    if (!tamis_plan_sizes_cumulate(cum, steps))
         return 0;
     tamis_plan_rows rows = tamis_plan_dynamic_best(cum, steps, rate);
     *plan = (struct column_plan){

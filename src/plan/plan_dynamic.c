@@ -184,34 +184,34 @@ static int bad_sizes(const double *p, size_t N)
     return p == NULL || N == 0 || N > ((size_t)1 << 40);
 }
 
-static int scale(double *p, size_t N)
+static bool scale(double *p, size_t N)
 {
     double sum = 0;
     for (size_t i = 0; i < N; i++) {
         if (!(p[i] >= 0))
-            return -1;
+            return false;
         sum += p[i];
     }
     if (!(sum > 0) || isinf(sum))
-        return -1;
+        return false;
     for (size_t i = 0; i < N; i++)
         p[i] /= sum;
-    return 0;
+    return true;
 }
 
-int tamis_plan_sizes_uniform(double *p, size_t N)
+bool tamis_plan_sizes_uniform(double *p, size_t N)
 {
     if (bad_sizes(p, N))
-        return -1;
+        return false;
     for (size_t i = 0; i < N; i++)
         p[i] = 1 / (double)N;
-    return 0;
+    return true;
 }
 
-int tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd)
+bool tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd)
 {
     if (bad_sizes(p, N) || !isfinite(mean) || !(sd > 0))
-        return -1;
+        return false;
     /* the size closest to the mean has weight 1 */
     double near = fmin(fmax(round(mean), 1), (double)N);
     for (size_t i = 0; i < N; i++) {
@@ -221,10 +221,10 @@ int tamis_plan_sizes_normal(double *p, size_t N, double mean, double sd)
     return scale(p, N);
 }
 
-int tamis_plan_sizes_zipf_min(double *p, size_t N, double theta)
+bool tamis_plan_sizes_zipf_min(double *p, size_t N, double theta)
 {
     if (bad_sizes(p, N) || !(theta >= 0) || isinf(theta))
-        return -1;
+        return false;
     for (size_t i = 0; i < N; i++)
         p[i] = pow((double)i + 1, -theta);
     return scale(p, N);
@@ -237,20 +237,20 @@ static void swap(double *a, double *b)
     *b = t;
 }
 
-int tamis_plan_sizes_zipf_max(double *p, size_t N, double theta)
+bool tamis_plan_sizes_zipf_max(double *p, size_t N, double theta)
 {
-    if (tamis_plan_sizes_zipf_min(p, N, theta))
-        return -1;
+    if (!tamis_plan_sizes_zipf_min(p, N, theta))
+        return false;
     for (size_t i = 0; i < N / 2; i++)
         swap(&p[i], &p[N - 1 - i]);
-    return 0;
+    return true;
 }
 
 /* A Fisher-Yates shuffle driven by splitmix64. */
-int tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t seed)
+bool tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t seed)
 {
-    if (tamis_plan_sizes_zipf_min(p, N, theta))
-        return -1;
+    if (!tamis_plan_sizes_zipf_min(p, N, theta))
+        return false;
     for (size_t i = N - 1; i > 0; i--) {
         uint64_t z = seed += UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -258,16 +258,16 @@ int tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t see
         z ^= z >> 31;
         swap(&p[i], &p[z % (i + 1)]);
     }
-    return 0;
+    return true;
 }
 
-int tamis_plan_sizes_cumulate(double *p, size_t N)
+bool tamis_plan_sizes_cumulate(double *p, size_t N)
 {
-    if (bad_sizes(p, N) || scale(p, N))
-        return -1;
+    if (bad_sizes(p, N) || !scale(p, N))
+        return false;
     for (size_t i = 1; i < N; i++)
         p[i] += p[i - 1];
-    return 0;
+    return true;
 }
 
 /* Expected rows in use, the sum of r_i = P(size > c(i-1)), r_1 = 1: an equality, not a bound. */

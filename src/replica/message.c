@@ -139,15 +139,15 @@ static const char *envelope_wrong(const struct envelope *e)
     if (m->type < TAMIS_SNAPSHOT || m->type > TAMIS_FAREWELL)
         return "an unknown type of message";
     if (m->epoch == 0 || m->version == 0 || m->beat > BEAT_MAX)
-        return "a version, epoch or beat that cannot be";
+        return "an impossible version, epoch or time between heartbeats";
     if (m->type == TAMIS_DELTA && (m->from == 0 || m->from >= m->version))
-        return "a version to start from that cannot be";
+        return "an impossible version to start from";
     if (m->part >= m->parts)
-        return "a number of parts that cannot be";
+        return "an impossible number of parts";
     if (carries(m) != (e->part_len != 0) || e->part_len > e->whole_len ||
         (m->parts == 1) != (e->part_len == e->whole_len) || (carries(m) && e->whole_len < m->parts))
-        return "parts that do not make the whole";
-    return targets_wrong(&m->targets) ? "a target or weight that cannot be" : NULL;
+        return "the parts do not add up to the whole";
+    return targets_wrong(&m->targets) ? "an impossible target or weight" : NULL;
 }
 
 static tamis_error check_message(const uint8_t *data, size_t len, tamis_reason *reason)

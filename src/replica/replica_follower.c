@@ -43,7 +43,8 @@ static const tamis_filter *told_of(const tamis_follower *f, struct told *t,
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_options *options)
+tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_options *options,
+                               tamis_reason *reason)
 {
     static const tamis_follower_options defaults;
     const tamis_follower_options *o = options ? options : &defaults;
@@ -53,7 +54,7 @@ tamis_error tamis_follower_new(tamis_follower **out, const tamis_follower_option
     if (!f || (o->key && !given)) {
         mem_free(a, f, 1, sizeof *f);
         secrets_release(given);
-        return TAMIS_ENOMEM;
+        return fail(reason, TAMIS_ENOMEM, "no memory for a follower");
     }
     f->given = given;
     f->contact_at = &f->contact;
@@ -215,11 +216,12 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
     readers_leave(inside);
 }
 
-tamis_error tamis_follower_filter(const tamis_follower *f, tamis_filter **out)
+tamis_error tamis_follower_filter(tamis_filter **out, const tamis_follower *f, tamis_reason *reason)
 {
     uint64_t inside = readers_enter();
     const tamis_filter *copy = atomic_load(&f->copy);
-    tamis_error error = copy ? tamis_filter_clone(out, copy) : TAMIS_EKIND;
+    tamis_error error = copy ? fail_so(reason, tamis_filter_clone(out, copy))
+                             : fail(reason, TAMIS_EKIND, "there is no copy yet");
     readers_leave(inside);
     return error;
 }

@@ -204,7 +204,7 @@ static struct plan_copy copy_of(const tamis_origin *o, const struct vector *v, b
 {
     const struct changes *c = known_changes(o, v);
     struct shape s = vector_shape(v);
-    struct plan_copy p = {.layout = (int)s.layout, .units = s.units, .k = s.k};
+    struct plan_copy p = {.layout = s.layout, .units = s.units, .k = s.k};
     if (c) {
         p.ones = c->ones + c->set - c->cleared;
         p.copy_ones = c->ones;
@@ -241,7 +241,7 @@ static uint32_t list_copies(const tamis_origin *o, bool fresh, struct plan_copy 
         const struct published *p = &o->published[i];
         const struct layer *layer = set_layer_by_id(&o->f->set, p->id);
         if (!layer || !known_changes(o, layer->part[0].vector))
-            out[n++] = (struct plan_copy){.layout = (int)p->shape.layout,
+            out[n++] = (struct plan_copy){.layout = p->shape.layout,
                                           .units = p->shape.units,
                                           .k = p->shape.k,
                                           .copy_ones = p->ones};

@@ -110,12 +110,13 @@ static tamis_error gap(tamis_follower *f, const struct envelope *e, uint64_t age
     hear(f, e, age);
     f->t.needs_snapshot = true;
     settle(f);
-    return fail(reason, TAMIS_EBASE,
-                "%s: made for version %llu of epoch %llu, here is version %llu of epoch %llu: a "
-                "snapshot is needed",
-                e->m.owner, (unsigned long long)(e->m.from ? e->m.from : e->m.version),
-                (unsigned long long)e->m.epoch, (unsigned long long)f->t.version,
-                (unsigned long long)f->t.epoch);
+    return fail(
+        reason, TAMIS_EBASE,
+        "%s: made for version %llu of epoch %llu, but the copy has version %llu of epoch %llu: a "
+        "snapshot is needed",
+        e->m.owner, (unsigned long long)(e->m.from ? e->m.from : e->m.version),
+        (unsigned long long)e->m.epoch, (unsigned long long)f->t.version,
+        (unsigned long long)f->t.epoch);
 }
 
 /* Collects the parts; *whole is set when they are complete. */
@@ -163,7 +164,7 @@ static tamis_error decode_snapshot(tamis_follower *f, const struct envelope *e,
     if ((*made)->set.bits_only && family_tag(set_family(&(*made)->set)) == e->family)
         return TAMIS_OK;
     tamis_filter_free(*made);
-    return fail(reason, TAMIS_EFORMAT, "%s: the snapshot is not what its message says", e->m.owner);
+    return fail(reason, TAMIS_EFORMAT, "%s: the snapshot does not match its message", e->m.owner);
 }
 
 /* The next version, from the whole message; everything that can fail comes before the swap. */
@@ -237,19 +238,21 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
     const tamis_message *m = &e->m;
     const tamis_filter *copy = atomic_load(&f->copy);
     if (f->t.last.m.owner[0] && strcmp(f->t.last.m.owner, m->owner) != 0)
-        return fail(reason, TAMIS_EFAMILY, "a message of %.60s, this is a copy of %.60s", m->owner,
-                    f->t.last.m.owner);
+        return fail(reason, TAMIS_EFAMILY, "the message is from %.60s, but this is a copy of %.60s",
+                    m->owner, f->t.last.m.owner);
     if (f->given && !envelope_sealed_by(e, f->given->key))
         return fail(reason, TAMIS_EFAMILY,
-                    e->sealed ? "%s: not sealed with the key that was given"
-                              : "%s: not sealed: published with its key, or forged",
+                    e->sealed
+                        ? "%s: the message is not sealed with the given key"
+                        : "%s: the message is not sealed: it was published with its key, or forged",
                     m->owner);
     /* The run that was heard of last is still going on, whether or not the copy belongs to it. */
     if (m->epoch < f->t.newest_epoch && f->clock(f->clock_context) < atomic_load(&f->expires) &&
         atomic_load(&f->condition) != TAMIS_GONE) {
         hear_rival(f, m);
-        return fail(reason, TAMIS_EBASE, "%s: of epoch %llu, which ended before epoch %llu",
-                    m->owner, (unsigned long long)m->epoch, (unsigned long long)f->t.newest_epoch);
+        return fail(reason, TAMIS_EBASE,
+                    "%s: the message is of epoch %llu, which ended before epoch %llu", m->owner,
+                    (unsigned long long)m->epoch, (unsigned long long)f->t.newest_epoch);
     }
     bool here = copy && m->epoch == f->t.epoch;
     if (here && e->family != family_tag(set_family(&copy->set)))

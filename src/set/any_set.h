@@ -61,8 +61,6 @@ tamis_error filter_new(struct set **out, const tamis_options *o, bool compact,
 /* Like the functions of the public headers with these names for each kind. */
 void set_free(struct set *s);
 tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: also folded */
-/* With long copies put off: see mem_later. */
-tamis_error set_clone_later(struct set **out, const struct set *s, struct mem_later *later);
 tamis_error set_clear(struct set *s);
 tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason);
 void set_brief(const struct set *s, tamis_filter_facts *facts);
@@ -71,6 +69,36 @@ bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);
 tamis_error set_limit(struct set *s, uint64_t memory_limit);
 uint64_t set_memory_limit(const struct set *s);
 bool set_equal(const struct set *x, const struct set *y);
+
+/*
+ * A plain filter of few keys in much less memory than its set: see small.c.
+ */
+struct small;
+struct mover;
+/* Consumes the set and stores its small form; NULL if it has none, or if there is no memory (false), and then nothing
+   has changed. Places: also if its form would be places. */
+bool small_of(struct set *s, bool places, struct small **out);
+/* The set that it stands for, as a copy; NULL if there is no memory. */
+struct set *small_whole(const struct small *m);
+struct set *small_start(const struct small *m); /* the same of places, without its keys */
+bool small_has(const struct small *m, const void *key, size_t len);
+/* SMALL_OUTGROWN and SMALL_NO_MEMORY change nothing; after the former the key must be added to the whole set. */
+enum small_added { SMALL_OLD, SMALL_NEW, SMALL_OUTGROWN, SMALL_NO_MEMORY };
+enum small_added small_add(struct small **m, const void *key, size_t len);
+void small_free(struct small *m);
+void small_clear(struct small *m);
+struct small *small_copy(const struct small *m);
+uint64_t small_bytes(const struct small *m);
+uint64_t small_items(const struct small *m, uint32_t *parts); /* like set_items() */
+bool small_key(const struct small *m, uint8_t key[TAMIS_KEY_LEN]);
+void small_move(struct small **m, const struct mover *mover);
+/* Places lose bits when they become lines, so they are saved as they are, beside the empty set. The bytes to be put
+   back are untrusted: false if they are not as saved. */
+#define SMALL_PLACES_LEN 192
+bool small_has_places(const struct small *m);
+size_t small_places(const struct small *m,
+                    uint8_t out[SMALL_PLACES_LEN]); /* returns their length */
+bool small_put_places(struct small **m, const uint8_t *bytes, size_t len);
 
 /*
  * Moves its memory elsewhere, block by block, for a server that defragments its memory while it

@@ -314,29 +314,36 @@ tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, 
     return e;
 }
 
-tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool *fresh)
+/* Apart, so that the common case saves few registers. */
+static __attribute__((noinline)) tamis_error add_singly(struct set *s, const void *key, size_t len,
+                                                        bool *fresh)
 {
-    struct set *s = &f->set;
     uint8_t new_here = 0;
-    tamis_error e = TAMIS_OK;
-    struct vector *v = s->stack->into;
-    if (LIKELY(v && !s->read_only && !vector_watched(v) && v->load < v->capacity)) {
-        new_here = s->size < sizeof *s /* the common case, on the shortest path */
-                       ? quick_add_of(&s->quick, key, len)
-                       : s->quick.add(&s->quick, key, len);
-        v->load += new_here;
-        v->count += new_here;
-        s->stack->stored += new_here;
-    } else {
-        tamis_digest digest = family_digest(set_family(s), key, len);
-        e = s->read_only || set_opt(s)->growth == TAMIS_WINDOW || set_opt(s)->growth == TAMIS_SMOOTH
-                ? tamis_filter_add_many(f, &digest, 1, &new_here, NULL)
-            : set_opt(s)->deletable ? add_deletable(s, digest, &new_here)
-                                    : add_one_plain(s, digest, &new_here);
-    }
+    tamis_digest digest = family_digest(set_family(s), key, len);
+    tamis_growth growth = set_opt(s)->growth;
+    bool many = s->read_only || growth == TAMIS_WINDOW || growth == TAMIS_SMOOTH;
+    tamis_error e = many ? tamis_filter_add_many(as_filter(s), &digest, 1, &new_here, NULL)
+                    : set_opt(s)->deletable ? add_deletable(s, digest, &new_here)
+                                            : add_one_plain(s, digest, &new_here);
     if (fresh)
         *fresh = new_here;
     return e;
+}
+
+tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool *fresh)
+{
+    struct set *s = &f->set;
+    struct vector *v = s->stack->into;
+    if (UNLIKELY(!v || s->read_only || vector_watched(v) || v->load >= v->capacity))
+        return add_singly(s, key, len, fresh);
+    bool new_here =
+        s->size < sizeof *s ? quick_add_of(&s->quick, key, len) : s->quick.add(&s->quick, key, len);
+    v->load += new_here;
+    v->count += new_here;
+    s->stack->stored += new_here;
+    if (fresh)
+        *fresh = new_here;
+    return TAMIS_OK;
 }
 
 tamis_error tamis_filter_expire(tamis_filter *f)

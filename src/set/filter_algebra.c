@@ -38,7 +38,7 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
         return fail_so(reason, TAMIS_ENOMEM);
     }
     double items =
-        tamis_plan_items((int)set_opt(s)->layout, v->bits.units, v->bits.k, vector_count_ones(v));
+        tamis_plan_items(set_opt(s)->layout, v->bits.units, v->bits.k, vector_count_ones(v));
     v->load = v->count = s->stack->stored = (uint64_t)(items + 0.5);
     set_family(s)->has_key = set_family(&a->set)->has_key && set_family(&b->set)->has_key;
     set_opt(s)->fpp = set_opt(s)->budget = v->fpp = x->fpp > y->fpp ? x->fpp : y->fpp;
@@ -53,8 +53,8 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
 /* The limits of a folded vector: what half the bits hold at the same rate, or what is in it. */
 static tamis_error fold_limits(struct vector *half, const struct settings *set, unsigned flags)
 {
-    uint64_t capacity = tamis_plan_capacity((int)half->bits.kernel->layout, half->bits.units,
-                                            half->bits.k, half->fpp);
+    uint64_t capacity =
+        tamis_plan_capacity(half->bits.kernel->layout, half->bits.units, half->bits.k, half->fpp);
     uint64_t load = vector_load(half);
     if (capacity >= load && capacity > 0) {
         set_limits(set, half, capacity, half->fpp);
@@ -63,8 +63,8 @@ static tamis_error fold_limits(struct vector *half, const struct settings *set, 
     if (!(flags & TAMIS_MERGE_RESTATE))
         return TAMIS_ERATE;
     load = max_u64(1, load); /* a capacity of 0 would mean no bound */
-    double rate = tamis_plan_rate((int)half->bits.kernel->layout, half->bits.units, half->bits.k,
-                                  (double)load);
+    double rate =
+        tamis_plan_rate(half->bits.kernel->layout, half->bits.units, half->bits.k, (double)load);
     set_limits(set, half, load,
                rate > half->fpp ? rate : half->fpp); /* never below the stated one */
     return TAMIS_OK;

@@ -86,5 +86,8 @@ bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len
 
 bool tamis_filter_has(const tamis_filter *f, const void *key, size_t len)
 {
-    return __atomic_load_n(&f->set.quick.has, __ATOMIC_ACQUIRE)(&f->set.quick, key, len);
+    const struct quick *quick = &f->set.quick;
+    __asm__(""
+            : "+r"(quick)); /* the address is computed once: three instructions instead of four */
+    return __atomic_load_n(&quick->has, __ATOMIC_ACQUIRE)(quick, key, len);
 }

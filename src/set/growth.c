@@ -187,7 +187,7 @@ static tamis_error next_published(struct set *s, struct layer_plan *plan)
             plan->shape[i] = plan->shape[0];
             plan->asked[i] = plan->room[i] = plan->capacity;
         }
-    plan->fpp = tamis_plan_rate((int)set_opt(s)->layout, plan->shape[0].units, plan->shape[0].k,
+    plan->fpp = tamis_plan_rate(set_opt(s)->layout, plan->shape[0].units, plan->shape[0].k,
                                 (double)plan->capacity);
     return shape_valid(&plan->shape[0], set_family(s)) ? TAMIS_OK : TAMIS_ELIMIT;
 }

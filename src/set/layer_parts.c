@@ -13,10 +13,11 @@ static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
         plan->shape[0] = opt->shape;
         return TAMIS_OK;
     }
-    tamis_plan_size size =
-        stack ? plan_in_stack((int)opt->layout, plan->capacity, plan->fpp, opt->budget)
-        : opt->growth == TAMIS_SMOOTH ? plan_close(plan->capacity, plan->fpp)
-                                      : plan_filled((int)opt->layout, plan->capacity, plan->fpp);
+    bool close = opt->growth == TAMIS_SMOOTH && opt->layout == TAMIS_BLOCKED;
+    tamis_plan_size size = stack
+                               ? plan_in_stack(opt->layout, plan->capacity, plan->fpp, opt->budget)
+                           : close ? plan_close(plan->capacity, plan->fpp)
+                                   : plan_filled(opt->layout, plan->capacity, plan->fpp);
     return shape_from_plan(opt->layout, size, &plan->shape[0]);
 }
 
@@ -58,7 +59,7 @@ static tamis_error plan_values(const struct set *s, struct layer_plan *plan, uin
     tamis_error e = shape_for(layout, n, plan->fpp, &plan->shape[part]);
     const struct shape *shape = &plan->shape[part];
     if (e == TAMIS_OK)
-        plan->room[part] = max_u64(n, plan_takes((int)layout, shape->units, shape->k, plan->fpp));
+        plan->room[part] = max_u64(n, plan_takes(layout, shape->units, shape->k, plan->fpp));
     return e;
 }
 
@@ -149,7 +150,7 @@ static bool within_limit(const struct set *s, const struct layer_plan *plan)
 /* The number of ones at which the estimated number of keys reaches the capacity. */
 static uint64_t ones_at(const struct vector *v, uint64_t capacity)
 {
-    int layout = (int)v->bits.kernel->layout;
+    tamis_layout layout = v->bits.kernel->layout;
     return SEARCH(ones, vector_positions_total(v),
                   tamis_plan_items(layout, v->bits.units, v->bits.k, ones) < (double)capacity);
 }

@@ -173,7 +173,7 @@ static tamis_error add_plain(struct set *s, const tamis_digest *records, size_t 
         struct record_group g = {.records = records + *done * p};
         uint8_t present[BATCH], set[BATCH] = {0}, *to = fresh + *done;
         size_t some = n - *done < window ? n - *done : window, added = 0;
-        index_bits_have(s, form_mask_all(s->stack->form), g.records, some, present);
+        records_bits_have(s, form_mask_all(s->stack->form), g.records, some, present);
         for (size_t i = 0; i < some; i++)
             if (!present[i])
                 g.who[g.n++] = (uint8_t)i;

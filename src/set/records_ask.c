@@ -125,8 +125,8 @@ static void batch_layer(struct record_batch *b, const struct layer *layer, uint8
     b->n = n ? kept : b->n;
 }
 
-void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
-                     uint8_t *found)
+void records_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
+                       uint8_t *found)
 {
     struct record_query q;
     uint32_t p = s->stack->form->attributes;
@@ -150,7 +150,7 @@ void tamis_records_has_many(const tamis_records *x, uint64_t mask, const tamis_d
 {
     const struct set *s = &x->set;
     uint64_t inside = s->guarded ? readers_enter() : 0;
-    index_bits_have(s, form_mask_of(s->stack->form, mask), records, n, found);
+    records_bits_have(s, form_mask_of(s->stack->form, mask), records, n, found);
     if (s->guarded)
         readers_leave(inside);
 }

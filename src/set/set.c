@@ -131,15 +131,20 @@ static struct set *make(struct terms *terms, const struct record_form *form, uin
     return s;
 }
 
+struct set *set_blank(struct terms *terms, const struct record_form *form, uint32_t room)
+{
+    size_t size = terms->family.hash == TAMIS_XXH3 ? (room ? sizeof(struct set) : SET_BRIEF)
+                  : room                           ? SET_OTHER
+                                                   : SET_LEAST;
+    return make(terms, form, room, size);
+}
+
 tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
                      const struct record_form *form, struct family_key key, uint32_t room)
 {
     struct terms *terms;
     tamis_error e = terms_get(&terms, a, opt, key);
-    size_t size = key.hash == TAMIS_XXH3 ? (room ? sizeof(struct set) : SET_BRIEF)
-                  : room                 ? SET_OTHER
-                                         : SET_LEAST;
-    struct set *s = e == TAMIS_OK ? make(terms, form, room, size) : NULL;
+    struct set *s = e == TAMIS_OK ? set_blank(terms, form, room) : NULL;
     if (!s)
         return TAMIS_ENOMEM;
     s->memory_limit = opt->memory_limit;
@@ -148,10 +153,10 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
 }
 
 /* Does a filter start with lines alone? */
-static bool lines_alone(const tamis_options *o, const struct settings *opt)
+static bool lines_alone(const tamis_options *o, const struct settings *opt, bool compact)
 {
-    return opt->growth == TAMIS_SMOOTH &&
-           (opt->deletable || opt->capacity < (o->growth ? 1 : (uint64_t)SMOOTH_SIZED));
+    uint64_t least = o->growth || compact ? 1 : SMOOTH_SIZED;
+    return opt->growth == TAMIS_SMOOTH && (opt->deletable || opt->capacity < least);
 }
 
 /* Creates a set with its first layer. */
@@ -161,11 +166,11 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
     const tamis_allocator *a = o->allocator ? o->allocator : &mem_system;
     struct set *s;
     struct layer *first;
-    bool smooth = opt->growth == TAMIS_SMOOTH, alone = lines_alone(o, opt);
+    bool smooth = opt->growth == TAMIS_SMOOTH, alone = lines_alone(o, opt, opt->compact);
     struct family_key key = {o->hash ? o->hash : TAMIS_XXH3, o->key, true};
     tamis_error e = set_make(&s, a, opt, form, key, alone ? 0 : smooth ? 1 : 4);
     if (e != TAMIS_OK)
-        return fail(reason, e, "no memory for %s", form ? "an index" : "a filter");
+        return fail(reason, e, "no memory for %s", form ? "records" : "a filter");
     if (o->clock && set_stacked(s)) {
         s->stack->more->clock = o->clock;
         s->stack->more->clock_context = o->clock_context;
@@ -181,16 +186,28 @@ static tamis_error set_new(struct set **out, const tamis_options *o, const struc
     return TAMIS_OK;
 }
 
+static void layers_dispose(struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    set_reclaim(s, true);
+    for (uint32_t i = 0; i < layers_count(layers); i++)
+        layer_free(layers->l[i], set_allocator(s));
+    stack_free(s->stack, set_allocator(s));
+}
+
+void set_unstack(struct set *s)
+{
+    layers_dispose(s);
+    s->stack = (struct stack *)(uintptr_t)&stack_none;
+    set_quick(s);
+}
+
 /* Frees what the set holds, but not the set itself. */
 static void dispose(struct set *s)
 {
     struct terms *terms = set_terms(s);
-    const struct layers *layers = set_layers(s);
-    set_reclaim(s, true);
-    for (uint32_t i = 0; i < layers_count(layers); i++)
-        layer_free(layers->l[i], &terms->allocator);
     smooth_free(s);
-    stack_free(s->stack, &terms->allocator);
+    layers_dispose(s);
     terms_release(terms);
 }
 
@@ -281,17 +298,6 @@ tamis_error set_clone(struct set **out, const struct set *from, bool half)
         *out = s;
     else
         set_free(s);
-    return e;
-}
-
-tamis_error set_clone_later(struct set **out, const struct set *from, struct mem_later *later)
-{
-    *later = (struct mem_later){0};
-    mem_copy_later(later);
-    tamis_error e = set_clone(out, from, false);
-    mem_copy_later(NULL);
-    if (e != TAMIS_OK)
-        mem_later_free(later);
     return e;
 }
 
@@ -403,7 +409,7 @@ tamis_error set_clear(struct set *s)
     return e;
 }
 
-/* ---- filters and indexes --------------------------------------------------------------------- */
+/* ---- filters and records --------------------------------------------------------------------- */
 
 tamis_error filter_new(struct set **out, const tamis_options *o, bool compact, tamis_reason *reason)
 {
@@ -411,7 +417,9 @@ tamis_error filter_new(struct set **out, const tamis_options *o, bool compact, t
     struct settings opt;
     o = o ? o : &none;
     tamis_error e = settings_from(&opt, o, reason);
-    opt.compact = compact && opt.growth == TAMIS_SMOOTH && !lines_alone(o, &opt);
+    opt.compact = compact && opt.growth == TAMIS_SMOOTH && !lines_alone(o, &opt, compact);
+    if (opt.compact && opt.capacity <= SMALL_CAPACITY)
+        opt.layout = TAMIS_SPREAD;
     return e == TAMIS_OK ? set_new(out, o, &opt, NULL, reason) : e;
 }
 
@@ -439,7 +447,7 @@ tamis_error tamis_records_new(tamis_records **out, const tamis_records_options *
     if (e == TAMIS_OK && opt.growth == TAMIS_SMOOTH)
         e = fail(reason, TAMIS_EARG, "smooth growth is for keys: records grow by layers");
     if (e == TAMIS_OK && opt.vectors_max > STACK_MAX)
-        e = fail(reason, TAMIS_EARG, "an index has at most %d layers", STACK_MAX);
+        e = fail(reason, TAMIS_EARG, "records have at most %d layers", STACK_MAX);
     if (e == TAMIS_OK)
         e = set_new(&s, &o->set, &opt, &form, reason);
     return give_records(e, &s, out);

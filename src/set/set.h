@@ -1,5 +1,5 @@
 /*
- * The inside of a set: of keys (a filter) or of records (an index). It has layers, each with a share of the stated
+ * The inside of a set: of keys (a filter) or of records. It has layers, each with a share of the stated
  * rate. A layer has one part for the keys of a filter, or several parts for records:
  *
  *     part 0 .. p-1        attribute 0 .. p-1, each a vector of its values
@@ -310,6 +310,10 @@ bool set_counted(const struct set *s);
    NULL for a filter, is copied. */
 tamis_error set_make(struct set **out, const tamis_allocator *a, const struct settings *opt,
                      const struct record_form *form, struct family_key key, uint32_t room);
+/* A set with these terms, which it consumes also if it fails, without layers: like set_make(). */
+struct set *set_blank(struct terms *terms, const struct record_form *form, uint32_t room);
+/* Frees the layers of a smooth set, which keeps its lines. */
+void set_unstack(struct set *s);
 /* Replaces the set by `made`, unless e is an error; `made` is consumed in either case. Returns e. */
 tamis_error set_become(struct set *s, struct set *made, tamis_error e);
 /* Updates the vectors' pointers to their family, which has moved. */
@@ -358,6 +362,9 @@ ALWAYS_INLINE double smooth_lines_rate(const struct settings *opt)
 {
     return opt->budget * (opt->compact ? 0.2 : 0.05);
 }
+/* Compact filters of up to this many keys have a spread vector: it takes fewer bits than a blocked one, and all its lines
+   are in the cache. Up to here the heads of a set count (small.c). */
+#define SMALL_CAPACITY 10000
 /* With default growth, filters of a smaller capacity have only lines: a vector and its stack would take more
    memory. */
 #define SMOOTH_SIZED 512
@@ -497,8 +504,8 @@ void spots_prefetch(const struct spot *spots, uint32_t n);
 
 /* ---- records_ask.c ---- */
 /* found[i] = some layer has all of record i in the attributes and verifiers of the mask. */
-void index_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
-                     uint8_t *found);
+void records_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
+                       uint8_t *found);
 /* found[i] = the part has column[i]; at most BATCH. */
 void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found);
 /* The digests of a part for the records in who[0..n-1], at least one. */

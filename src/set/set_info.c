@@ -111,7 +111,7 @@ void tamis_filter_info(const tamis_filter *f, tamis_filter_facts *info)
     for (uint32_t i = 0; i < info->vectors; i++) {
         const struct vector *v = layers->v[i];
         uint64_t here = vector_count_ones(v);
-        info->distinct += tamis_plan_items((int)info->layout, v->bits.units, v->bits.k, here);
+        info->distinct += tamis_plan_items(info->layout, v->bits.units, v->bits.k, here);
         ones += here;
         pass *= 1 - vector_rate_now(v);
     }
@@ -156,7 +156,7 @@ bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b)
     return family_equal(set_family(&a->set), set_family(&b->set));
 }
 
-/* ---- indexes --------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 /* Probability that the verification value of a record that the layer does not have equals a
    stored one. Sizes of attributes may differ: the smallest gives a safe estimate. */
@@ -246,7 +246,7 @@ bool tamis_records_attribute_info(const tamis_records *x, uint32_t i, tamis_attr
     for (uint32_t j = 0; j < layers_count(layers); j++) {
         const struct vector *v = layers->l[j]->part[i].vector;
         info->bits += vector_positions_total(v);
-        info->distinct += tamis_plan_items((int)set_opt(&x->set)->layout, v->bits.units, v->bits.k,
+        info->distinct += tamis_plan_items(set_opt(&x->set)->layout, v->bits.units, v->bits.k,
                                            vector_count_ones(v));
     }
     info->fpp = tamis_records_rate(x, UINT64_C(1) << i, true);

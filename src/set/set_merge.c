@@ -57,7 +57,7 @@ static bool may_have_pair(const struct layers *layers)
     return may;
 }
 
-/* A union costs as much as so many comparisons: the list and the matrix are compacted. */
+/* A union costs as much as this many comparisons: the list and the matrix are compacted. */
 #define UNITED 4096
 
 tamis_error set_merge_pairs(struct set *s, uint64_t looks, bool *merged)
@@ -272,7 +272,7 @@ static double layer_rate_full(const struct set *s, const struct layer *layer, bo
         if (!v)
             continue;
         uint64_t load = vector_load(v);
-        double here = tamis_plan_rate((int)set_opt(s)->layout, v->bits.units, v->bits.k,
+        double here = tamis_plan_rate(set_opt(s)->layout, v->bits.units, v->bits.k,
                                       (double)max_u64(load, v->capacity));
         *over |= load > v->capacity;
         rate = here > rate ? here : rate;
@@ -331,6 +331,12 @@ static void sort_by_age(struct set *s)
         newest->last = max_u64(newest->last, layers->l[i]->last);
 }
 
+/* A smooth filter may have lines alone, and then its layout says nothing. */
+static bool both_stacked(const struct set *s, const struct set *other)
+{
+    return layers_count(set_layers(s)) > 0 && layers_count(set_layers(other)) > 0;
+}
+
 static tamis_error may_merge(const struct set *s, const struct set *other, tamis_reason *reason)
 {
     const struct settings *mine = set_opt(s), *theirs = set_opt(other);
@@ -346,10 +352,10 @@ static tamis_error may_merge(const struct set *s, const struct set *other, tamis
                    mine->capacity == theirs->capacity;
     const char *shape = !record_form_equal(s->stack->form, other->stack->form)
                             ? "attributes, combinations or verifier"
-                        : mine->layout != theirs->layout ? "layout"
-                        : mine->window != theirs->window ? "window"
-                        : set_sliced(s) && !columns      ? "the shape of their vectors"
-                                                         : NULL;
+                        : mine->layout != theirs->layout && both_stacked(s, other) ? "layout"
+                        : mine->window != theirs->window                           ? "window"
+                        : set_sliced(s) && !columns ? "the shape of their vectors"
+                                                    : NULL;
     return shape ? fail(reason, TAMIS_ESHAPE, "they differ in %s", shape) : TAMIS_OK;
 }
 
@@ -357,6 +363,8 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
                               unsigned flags)
 {
     bool merged = set_sliced(s) && !(flags & TAMIS_MERGE_CONCAT);
+    if (layers_count(set_layers(s)) == 0)
+        set_opt(s)->layout = set_opt(other)->layout;
     tamis_error e = unite_layers(s, other, flags);
     if (e == TAMIS_OK && set_lines(other))
         e = smooth_unite(s, other);

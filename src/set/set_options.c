@@ -19,7 +19,7 @@ tamis_error shape_from_plan(tamis_layout layout, tamis_plan_size size, struct sh
 
 tamis_error shape_for(tamis_layout layout, uint64_t n, double p, struct shape *out)
 {
-    return shape_from_plan(layout, plan_filled((int)layout, n, p), out);
+    return shape_from_plan(layout, plan_filled(layout, n, p), out);
 }
 
 /* Dynamic without a bound N (Guo et al., section 4.3): one vector meets fpp, and there are more until
@@ -41,7 +41,7 @@ static tamis_error tolerant_settings(struct settings *set, tamis_reason *reason)
         uint64_t rows = (uint64_t)(set->tolerate / set->fpp);
         double rest = set->tolerate - (double)rows * set->fpp;
         items = rows * set->capacity +
-                (rest > 0 ? plan_takes((int)one->layout, one->units, one->k, rest) : 0);
+                (rest > 0 ? plan_takes(one->layout, one->units, one->k, rest) : 0);
     }
     set->items_max = max_u64(items, set->capacity);
     set->vectors_max =
@@ -97,9 +97,9 @@ static tamis_error published_settings(struct settings *set, const tamis_options 
         set->layout, o->bits % step ? round_up(o->bits, UNIT_STEP * unit) / unit : o->bits / unit,
         o->hashes};
     if (o->capacity == 0)
-        set->capacity = max_u64(
-            1, tamis_plan_capacity((int)set->layout, set->shape.units, set->shape.k, set->fpp));
-    set->fpp = set->growth == TAMIS_FIXED ? tamis_plan_rate((int)set->layout, set->shape.units,
+        set->capacity =
+            max_u64(1, tamis_plan_capacity(set->layout, set->shape.units, set->shape.k, set->fpp));
+    set->fpp = set->growth == TAMIS_FIXED ? tamis_plan_rate(set->layout, set->shape.units,
                                                             set->shape.k, (double)set->capacity)
                                           : 0;
     set->items_max = set->growth == TAMIS_FIXED ? set->capacity : 0;
@@ -237,7 +237,7 @@ const char *settings_wrong(const struct settings *set, const struct family *fami
         return "the layout";
     if (set->layout != TAMIS_SPREAD && (dynamic || family->hash == TAMIS_H3))
         return "the layout";
-    if (set->growth == TAMIS_SMOOTH && (set->layout != TAMIS_BLOCKED || set->published))
+    if (set->growth == TAMIS_SMOOTH && (family->hash == TAMIS_H3 || set->published))
         return "the layout";
     if ((set->deletable && window) || (set->unique && !set->deletable) ||
         (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)) ||

@@ -39,7 +39,7 @@ bool set_hides(const struct set *s, const tamis_digest *key)
            atomic_load(&s->stack->more->removals.entries[entry].copies) > 0;
 }
 
-/* A removal tests so many pairs of vectors (all pairs of a thousand) and drops so many empty layers.
+/* A removal tests at most this many pairs of vectors (all pairs of a thousand) and drops at most this many empty layers.
    Usually there is one; forged bytes may have more, and the rest waits for the next removal. */
 #define PAIRS   (UINT64_C(1) << 19)
 #define EMPTIES 64

@@ -43,16 +43,27 @@ void smooth_free(struct set *s)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+/* In any of the vectors? Up to BATCH keys. */
+static void vectors_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
+{
+    const struct layers *layers = set_layers(s);
+    uint32_t vectors = layers_count(layers);
+    const struct kernel *kernel = layers->v[0]->bits.kernel;
+    if (n == 1)
+        found[0] = kernel->has_any(layers->v, vectors, digests[0]);
+    else
+        kernel->has_stack(layers->v, vectors, digests, n, found);
+}
+
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
 {
     uint64_t inside = readers_enter();
-    const struct layers *layers = set_layers(s);
-    uint32_t vectors = layers_count(layers);
+    bool vectors = layers_count(set_layers(s)) > 0;
     lines_has(set_lines(s), digests, n, found);
     for (size_t i = 0; vectors && i < n; i += BATCH) {
         uint8_t there[BATCH];
         size_t some = n - i < BATCH ? n - i : BATCH;
-        layers->v[0]->bits.kernel->has_stack(layers->v, vectors, digests + i, some, there);
+        vectors_have(s, digests + i, some, there);
         for (size_t j = 0; j < some; j++)
             found[i + j] |= there[j];
     }
@@ -90,31 +101,49 @@ bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
 
 /* ---- adding and removing --------------------------------------------------------------------- */
 
-/* Will a key that is found always be found? Vectors never lose keys. */
-static bool kept(const struct set *s, tamis_digest digest)
+/* May keys be skipped that are found and will stay so? */
+static bool adds_once(const struct set *s)
 {
-    const struct layers *layers = set_layers(s);
-    const struct lines *l = set_lines(s);
-    uint32_t vectors = layers_count(layers);
-    return !l || (vectors && layers->v[0]->bits.kernel->has_any(layers->v, vectors, digest)) ||
-           lines_keep(l, digest);
+    return !set_opt(s)->deletable && !set_opt(s)->add_always;
 }
 
-static tamis_error add_one(struct set *s, tamis_digest digest, uint8_t *fresh)
+/* A key for the vector. If there is no room in it, makes the lines, and the key is still to be added. */
+static tamis_error add_to_vector(struct set *s, tamis_digest digest, uint8_t *fresh, size_t *done)
 {
-    *fresh = !has_one(s, digest);
-    if (!*fresh && !set_opt(s)->deletable && !set_opt(s)->add_always && kept(s, digest))
-        return TAMIS_OK;
+    uint8_t turned;
     const struct layers *layers = set_layers(s);
     struct vector *v = layers_count(layers) ? layers->v[0] : NULL;
-    if (v && !set_lines(s) && v->load < v->capacity) {
-        uint8_t turned;
-        s->stack->stored += vector_add(v, &digest, 1, &turned);
+    *done = 1;
+    *fresh = !has_one(s, digest);
+    if (!*fresh && adds_once(s))
         return TAMIS_OK;
+    *done = v && v->load < v->capacity;
+    if (!*done)
+        return smooth_start(s);
+    s->stack->stored += vector_add(v, &digest, 1, &turned);
+    return TAMIS_OK;
+}
+
+/* Up to BATCH keys that the vectors may have, for the lines. */
+static tamis_error add_to_lines(struct set *s, const tamis_digest *digests, size_t n,
+                                uint8_t *fresh, size_t *done)
+{
+    tamis_digest rest[BATCH];
+    uint8_t there[BATCH], found[BATCH], who[BATCH] = {0};
+    size_t m = 0, added;
+    bool once = adds_once(s);
+    vectors_have(s, digests, n, there);
+    for (size_t i = 0; i < n; i++) {
+        fresh[i] = false;
+        if (there[i] && once)
+            continue;
+        rest[m] = digests[i];
+        who[m++] = (uint8_t)i;
     }
-    tamis_error e = smooth_start(s);
-    if (e == TAMIS_OK)
-        e = lines_add(&s->lines, digest, *fresh);
+    tamis_error e = lines_add_many(set_lines(s), rest, m, once, found, &added);
+    for (size_t i = 0; i < added; i++)
+        fresh[who[i]] = found[i] && !there[who[i]];
+    *done = added == m ? n : who[added];
     return e;
 }
 
@@ -123,22 +152,16 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
 {
     tamis_error e = TAMIS_OK;
     struct lines *l = set_lines(s);
-    if (l && UNLIKELY(lines_moment(l)) && !lines_hold_for(l, digests, n)) {
-        *done = 0;
+    *done = 0;
+    if (l && UNLIKELY(lines_moment(l)) && !lines_hold_for(l, digests, n))
         return TAMIS_ENOMEM;
-    }
-    const struct layers *layers = set_layers(s);
-    if (l && layers_count(layers) == 0) {
-        bool once = !set_opt(s)->deletable && !set_opt(s)->add_always;
-        return lines_add_many(l, digests, n, once, fresh, done);
-    }
-    for (uint32_t i = 0; n > 1 && i < layers_count(layers); i++)
-        layers->v[i]->bits.kernel->prefetch(&layers->v[i]->bits, digests, n);
-    if (n > 1 && l)
-        lines_prefetch(l, digests, n);
-    for (*done = 0; *done < n && e == TAMIS_OK;) {
-        e = add_one(s, digests[*done], &fresh[*done]);
-        *done += e == TAMIS_OK;
+    if (l && layers_count(set_layers(s)) == 0)
+        return lines_add_many(l, digests, n, adds_once(s), fresh, done);
+    while (*done < n && e == TAMIS_OK) {
+        size_t some = min_u64(n - *done, BATCH), added;
+        e = set_lines(s) ? add_to_lines(s, digests + *done, some, fresh + *done, &added)
+                         : add_to_vector(s, digests[*done], fresh + *done, &added);
+        *done += added;
     }
     return e;
 }
@@ -177,7 +200,7 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
     struct lines *l = set_lines(s);
     double vectors = 0, rate = lines_rate(l);
     for (uint32_t i = 0; i < n; i++)
-        vectors += tamis_plan_rate((int)set_opt(s)->layout, layers->v[i]->bits.units,
+        vectors += tamis_plan_rate(set_opt(s)->layout, layers->v[i]->bits.units,
                                    layers->v[i]->bits.k, (double)layers->v[i]->load);
     double share = smooth_lines_rate(set_opt(s)), lines = rate > share ? rate : share;
     if (vectors + rate >= set_opt(s)->fpp) { /* nothing would be left for further keys */

@@ -94,7 +94,7 @@ is empty-typed 0 '3;x7;1.5x;' "" 'tamis find t.tamis 4='
 is format-given 0 "{1" "" 'printf "a\tb\n{1\t2\n" >odd.txt; tamis index -o o.tamis --attrs a --format tsv odd.txt; tamis find o.tamis a={1 | cut -f 1'
 # A log in which quotes do not match: as CSV a line with one is bad, as TSV none is; all others are read.
 printf '1 "open\n2 x\n3 "shut\n' >q.log
-is quotes-that-do-not-match 0 "2 x" "tamis index: bad record: q.log, line 1: a quote is not closed: 2 skipped" \
+is quotes-that-do-not-match 0 "2 x" "tamis index: bad record: q.log, line 1: a quote is not closed: 2 found only by their lines" \
     'tamis index -o q.tamis --attrs 1 --no-header --delimiter " " q.log; tamis find q.tamis 1=2'
 is quotes-that-are-text 0 "1 1 1" "" 'tamis index -o r.tamis --attrs 1 --no-header --delimiter " " --format tsv q.log
     echo $(for i in 1 2 3; do tamis find -c r.tamis 1=$i; done)'
@@ -102,7 +102,7 @@ is quotes-that-are-text 0 "1 1 1" "" 'tamis index -o r.tamis --attrs 1 --no-head
 # Bad records are counted, named and skipped; --strict stops.
 printf '{"ip": "1"}\n{"ip": \n{"ip": "2"}\n[nothing\n' >bad.jsonl
 holds bad 'tamis index -o bad.tamis --attrs ip bad.jsonl 2>.bad; [ $? = 0 ] &&
-    grep -qE "^tamis index: bad record: bad.jsonl, line 2: .+: 2 skipped$" .bad && [ "$(wc -l <.bad)" = 1 ]'
+    grep -qE "^tamis index: bad record: bad.jsonl, line 2: .+: 2 found only by their lines$" .bad && [ "$(wc -l <.bad)" = 1 ]'
 is bad-skipped 0 $'{"ip": "1"}\n{"ip": "2"}' "" 'tamis find bad.tamis ip=1 ip=2'
 cp bad.tamis before
 trouble strict 'bad record: bad.jsonl, line 2: .*: nothing was changed; leave out --strict to skip such records$' \
@@ -125,7 +125,7 @@ for pack in bzip2 xz lz4; do
 done
 is pretty-json 0 $'{\n"ip": 1\n}' "" 'printf "{\n\"ip\": 1\n}\n" >pretty.json
     tamis index -o pretty.tamis --attrs ip pretty.json >/dev/null; tamis find pretty.tamis ip=1'
-is pretty-json-by-force 2 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 skipped
+is pretty-json-by-force 2 "" "tamis index: bad record: pretty.json, line 1: a key is missing: 3 found only by their lines
 tamis index: no record: pretty.json: give CSV or TSV with a header, or one JSON object per line; see --format and --delimiter" \
     'tamis index -o p.tamis --attrs ip --format jsonl pretty.json'
 is bare-returns 0 2,bob "" 'printf "ip,user\r1,ann\r2,bob\r" >cr.csv

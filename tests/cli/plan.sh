@@ -34,9 +34,9 @@ for n in 2000 30000 200000; do
          0.85 < json.load(open('$n.json'))['fpp_now'] / d['rate'] < 1.15 and d['rate'] <= 0.01"
 done
 json smooth 'tamis plan smooth --items 10M --fpp 0.01 --json' \
-    'd["parts"] == 256 and d["width"] == 16 and 21 < d["bits_per_item"] < 24 and 0.005 < d["rate"] <= 0.01'
+    'd["parts"] == 512 and d["width"] == 16 and 21 < d["bits_per_item"] < 24 and 0.005 < d["rate"] <= 0.01'
 json smooth-large 'tamis plan smooth --items 100M --fpp 0.01 --json' \
-    'd["width"] == 18 and 24 < d["bits_per_item"] < 26 and 0.005 < d["rate"] <= 0.01'
+    'd["width"] == 16 and 21 < d["bits_per_item"] < 24 and 0.005 < d["rate"] <= 0.01'
 json smooth-strict 'tamis plan smooth --items 3M --fpp 0.0001 --json' '33 < d["bits_per_item"] < 40 and d["rate"] <= 1e-4'
 trouble smooth-rate 'out of range: --items, --fpp: give ' 'tamis plan smooth --items 1M --fpp 0.00001'
 
@@ -78,12 +78,12 @@ is flexible-rate 0 '{"form": "flexible", "rate_predicted": 900, "rate_base": 100
 json flexible-rate-sized 'tamis plan flexible --rate 900 --base-rate 100 --bits 1280 --capacity 133 --hashes 7 --items 10k --json' \
     'd["lambda"] == 5 and d["vectors"] > 1'
 
-# index, replica
-json index 'tamis plan index --attributes 3 --hashes 6 --cells 1000 --items 500 --json' \
+# records, replica
+json records 'tamis plan records --attributes 3 --hashes 6 --cells 1000 --items 500 --json' \
     "$(near 'd["attribute"]' '(1 - math.exp(-0.5)) ** 6' 1e-12) and
      $(near 'd["fresh"]["pbf"]' '(1 - math.exp(-0.5)) ** 18' 1e-12) and d['recombined']['pbf'] == 1 and
      d['verify']['mixed'] < 1e-15 and d['verify']['attenuated'] < d['verify']['basic'] and d['stored'] == 0"
-json index-range 'tamis plan index --attributes 3 --hashes 6 --cells 1000 --items 500 --range 2000 --json' \
+json records-range 'tamis plan records --attributes 3 --hashes 6 --cells 1000 --items 500 --range 2000 --json' \
     "$(near 'd["stored"]' '1 - (1 - 1 / 2000) ** 500' 1e-9)"
 replica='tamis plan replica --bits 1200 --hashes 6 --items 150 --delta1 0.05 --delta0 0.02'
 json replica "$replica --hosts 5 --weights 1,0.5 --json" \
@@ -107,7 +107,7 @@ sizes dynamic --max-items 1330 --fpp 0.0098 --sizes uniform
 thresholds dynamic --hashes 7 --items 133 --fpp 0.0098 --tolerate 0.02
 scalable scalable --bits 50000 --hashes 7 --fpp 0.01 --items 100k
 flexible flexible --bits 1280 --capacity 133 --hashes 7 --items 10k --lambda 1,2,3
-index index --attributes 3 --hashes 6 --cells 1000 --items 500
+index records --attributes 3 --hashes 6 --cells 1000 --items 500
 replica replica --bits 1200 --hashes 6 --items 150 --delta1 0.05 --delta0 0.02
 END
     holds plots-leave-nothing-else '[ -z "$(ls -A | grep tmp)" ]'

@@ -61,7 +61,7 @@ is no-key-given 0 "" "" 'tamis follow file:y -o e --once --for 120s --key-file k
 is no-key-located 0 $'ann\tk' "" 'tamis locate e ann --key-file key'
 
 # With the key, nothing is taken that is not sealed with it.
-is sealed-only 1 "" "tamis follow: refused: p: not sealed: published with its key, or forged: p" \
+is sealed-only 1 "" "tamis follow: refused: p: the message is not sealed: it was published with its key, or forged: p" \
     'tamis create p.tamis --key-file key && echo +ann | tamis publish p.tamis --to file:open --as p &&
     tamis follow file:open -o open-copies --once --for 500ms --key-file key'
 

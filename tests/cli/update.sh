@@ -131,7 +131,7 @@ is rotated-again 0 3 "" 'tamis index --update turn.tamis && tamis find -c turn.t
 # A quote that was open at the end is closed by what comes: whatever was cut behind it.
 (echo id,v; echo '0,"x'; seq -f '%g,yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy' 9000) >quote.csv
 is open-quote 0 8000,yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy \
-    "tamis index: bad record: quote.csv, line 2: a quote is not closed: 1 skipped" \
+    "tamis index: bad record: quote.csv, line 2: a quote is not closed: 1 found only by their lines" \
     'tamis index -o q.tamis --attrs id --segment 64K quote.csv; tamis find q.tamis id=8000'
 echo '9001,end"' >>quote.csv
 is closed-quote 1 "" "" 'tamis find q.tamis id=8000'

@@ -1,4 +1,4 @@
-/* Bytes from anywhere, their checksums made right: refused, or a filter or an index that is saved as
+/* Bytes from anywhere, their checksums made right: refused, or a filter or records that are saved as
    exactly these bytes. Never more memory than some times their length. */
 #include <stdlib.h>
 #include <string.h>

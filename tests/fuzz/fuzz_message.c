@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     tamis_follower *follower;
     tamis_reason reason = {0};
     tamis_taken taken;
-    if (tamis_follower_new(&follower, NULL) != TAMIS_OK ||
+    if (tamis_follower_new(&follower, NULL, NULL) != TAMIS_OK ||
         tamis_follower_take(follower, good[0].data, good[0].len, 0, NULL, NULL) != TAMIS_OK)
         abort();
     tamis_error e = tamis_follower_take(follower, message, from->len, 0, &taken, &reason);

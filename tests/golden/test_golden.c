@@ -67,9 +67,9 @@ static bool has(struct set *set, char *question)
 static const struct {
     enum kind kind;
     const char *good, *bad;
-    unsigned n_good, n_bad, questions; /* there are at least so many; questions of each file */
+    unsigned n_good, n_bad, questions; /* there are at least this many; questions of each file */
 } kinds[] = {{KIND_FILTER, "filters", "filters-bad", 40, 20, 40},
-             {KIND_INDEX, "records", "records-bad", 20, 15, 20}};
+             {KIND_RECORDS, "records", "records-bad", 20, 15, 20}};
 static unsigned at; /* in kinds */
 
 static void check_good(const char *stem)
@@ -121,7 +121,7 @@ static void write_key(struct bytes *text, const tamis_filter *f, unsigned i, boo
     bytes_write(text, line, (size_t)n);
 }
 
-/* Some keys, some strangers, and all that the bits have and a pending removal hides. */
+/* Some keys, some non-members, and all that the bits have and a pending removal hides. */
 static void write_keys(const char *name, const tamis_filter *f)
 {
     struct bytes text = {0};
@@ -494,7 +494,7 @@ static bool two_values(const struct bytes *bytes)
     struct container c;
     struct head head;
     uint64_t len;
-    return set_open(&c, &head, KIND_INDEX, bytes->data, bytes->len, NULL) == TAMIS_OK &&
+    return set_open(&c, &head, KIND_RECORDS, bytes->data, bytes->len, NULL) == TAMIS_OK &&
            golden_section(bytes, SECTION_TABLE) &&
            container_find(&c, SECTION_TABLE, head.digests, &len) && len >= 2 * TABLE_PAIR;
 }

@@ -234,7 +234,7 @@ static void write_catalog(const char *stem, tamis_catalog_options o, uint32_t se
     if (twice) {
         CHECK(tamis_catalog_update(&w, "new.tamis", NULL, NULL, NULL) == TAMIS_OK);
         for (uint32_t i = 0; i < segments; i += 9)
-            CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
+            CHECK(tamis_catalog_drop(w, i, NULL) == TAMIS_OK);
         put_segments(w, p, 5, &rng);
         CHECK(tamis_catalog_commit(w, stem, strlen(stem), NULL) == TAMIS_OK);
         tamis_catalog_abandon(w);

@@ -51,7 +51,7 @@ int main(void)
     tamis_directory *d;
     tamis_following *f;
     if (tamis_directory_new(&d, 0, 0) != TAMIS_OK ||
-        tamis_following_new(&f, "file:nowhere", d, 0, 0) != TAMIS_OK || tamis_following_start(f) != TAMIS_OK)
+        tamis_following_new(&f, "file:nowhere", d, 0, 0) != TAMIS_OK || tamis_following_start(f, 0) != TAMIS_OK)
         return 1;
     tamis_following_free(f);
     tamis_directory_free(d);

@@ -53,8 +53,8 @@ def bound(said, segment_size, update=False):
     """As the manual has it, for what was told of making the catalog."""
     segments, catalog = said["segments_added"], said["catalog_bytes"]
     values = RELATIONS * 1.1 * said["records_read"] / segments  # new ones, in a segment
-    new, old, value, _, entry, _, segment, relation, page = manual()[:9]
-    thread = 2.5 * segment_size + value * values
+    new, old, value, recent, _, entry, _, segment, relation, page = manual()[:10]
+    thread = 2.5 * segment_size + value * values + recent
     return ((old if update else new) + THREADS * thread + 2 * (entry + 2 * 16) +
             segments * (segment + relation * RELATIONS) + catalog / MIB * page + SLACK)
 
@@ -138,7 +138,7 @@ def test_verify_of_few_columns(tmp_path):
 
 def test_restarts_of_gzip_files_wait_in_files(tmp_path):
     """10 KiB for each segment, in its tag: neither making nor updating has them all in memory."""
-    segment = 16 << 10
+    segment = 4 << 10
     text = b"a,b\n" + b"".join(lines_of(POOL)[:1500000])
     os.mkdir(tmp_path / "data")
     with gzip.open(tmp_path / "data" / "1.csv.gz", "wb", compresslevel=1) as out:
@@ -149,9 +149,9 @@ def test_restarts_of_gzip_files_wait_in_files(tmp_path):
         out.write(text[:100000])
     update, now = peak(tmp_path, "index", "--update", "c.tamis", "-j", str(THREADS))
     print("made %d MB, update %d MB, tags %d MB" % (made / 1e6, update / 1e6, tags / 1e6))
-    assert now["new"] == 1 and tags > 4 * MIB
+    assert now["new"] == 1
     assert made <= bound(said, segment)
-    assert update <= bound(said, segment, update=True) < made / 2
+    assert update <= bound(said, segment, update=True) and update < tags
 
 
 def test_words_and_find_take_no_more_memory_for_more_text(tmp_path):

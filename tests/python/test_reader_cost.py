@@ -106,15 +106,17 @@ def test_headers_of_many_columns_are_linear(tmp_path):
         row = ",".join(str(i) for i in range(n))
         (tmp_path / "a.csv").write_text("\n".join([",".join(names), row, ",".join(names[::-1]), row]) + "\n")
         counts.append(instructions([TAMIS, "index", "a.csv", "-o", "a.tamis", "--attrs", "c00001"], tmp_path))
-        counts[-1] += instructions([TAMIS, "find", "--count", "a.tamis", "c00001==1"], tmp_path)
+        counts[-1] += instructions([TAMIS, "find", "--trust", "--count", "a.tamis", "c00001==1"], tmp_path)
     assert counts[2] - counts[1] < 2.5 * (counts[1] - counts[0]), counts
 
 
 def test_a_rare_value_in_quoted_tables_is_searched_for(tmp_path):
-    """Not parsed for: where no quoted field has a line end, lines are records."""
+    """Not parsed for, and the catalog says where records end: where no quoted field has a line end, lines are
+    records. Finding their ends takes 5 instructions per byte. (--trust: a file that was indexed within two seconds
+    of being written is hashed again, which takes one.)"""
     rows = ['%d,u%05d,"agent, with ""quotes"" %d"' % (i, i * 7 % 50000, i % 13) for i in range(100000)]
     text = "id,user,agent\n" + "\n".join(rows) + "\n"
     (tmp_path / "a.csv").write_text(text)
     instructions([TAMIS, "index", "a.csv", "-o", "a.tamis", "--attrs", "user,agent:words"], tmp_path)
-    count = instructions([TAMIS, "find", "--count", "a.tamis", "user=u00007"], tmp_path)
-    assert count < 8 * len(text), count / len(text)
+    count = instructions([TAMIS, "find", "--trust", "--count", "a.tamis", "user=u00007"], tmp_path)
+    assert count < len(text), count / len(text)

@@ -87,7 +87,8 @@ class Server:
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         env=environment(self.folder))
         self.r = self.client()
-        wait(lambda: self.r.ping(), 20, "the server did not start:\n" + self.log_tail())
+        wait(lambda: self.process.poll() is not None or self.r.ping())
+        assert self.alive(), "the server did not start:\n" + self.log_tail()
         if ASAN and self.load:
             with open("/proc/%d/maps" % self.process.pid) as maps:
                 assert "libasan" in maps.read()

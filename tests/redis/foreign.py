@@ -3,6 +3,7 @@ import base64
 import json
 import os
 import shutil
+import struct
 
 import redis
 
@@ -73,3 +74,15 @@ def damaged(r, payload, rng, times, use, refusals):
         r.execute_command("COPY", "bad", "again", "REPLACE")
         r.dump("again")
     return taken
+
+
+def large(r, kind, key, data):
+    """A filter of one part with these bytes in two chunks; of CF a power of 2, or three of them."""
+    size = len(data)
+    if kind == "BF":
+        head = struct.pack("<QIIIQQQddIQB", 0, 1, 4, 2, size, 8 * size, 0, 0.01, 9.6, 7, 10**7, 0)
+    else:
+        slots = 3 if size & (size - 1) else 2
+        head = struct.pack("<QQQQHHH", 0, size // slots, 0, 1, slots, 20, 1)
+    r.execute_command(kind + ".LOADCHUNK", key, 1, head)
+    r.execute_command(kind + ".LOADCHUNK", key, size + 1, data)

@@ -2,13 +2,14 @@
 import base64
 import glob
 import os
+import re
 import subprocess
 import time
 
 import pytest
 import redis
 
-from conftest import MODULE, SERVER, environment, free_port, wait
+from conftest import MODULE, ROOT, SERVER, environment, free_port, wait
 from sets import Load
 from test_foreign import SAID as FOREIGN
 from test_foreign_cuckoo import SAID as CUCKOO
@@ -81,6 +82,19 @@ def test_a_key_out_of_reach_is_so_for_every_command(server, r):
         user.execute_command("TAMIS.RESERVE", "app:g", 0.1, 5, "LIKE", "app:f", "LIKE", "secret")
     assert r.exists("app:g") == 0
     r.execute_command("ACL", "DELUSER", "app")
+
+
+def test_complexity_on_the_page(r):
+    """Every command is in the table, with the order of growth that COMMAND DOCS states."""
+    with open(os.path.join(ROOT, "docs/redis-operations.md")) as page:
+        rows = re.findall(r"^\| (`.*?) \| .*?(O\([^)]*\))", page.read().split("## Complexity")[1], re.M)
+    orders = {name.split()[0]: order for names, order in rows[::-1] for name in re.findall("`([^`]*)`", names)}
+    docs = r.execute_command("COMMAND DOCS", *r.execute_command("COMMAND LIST", "FILTERBY", "MODULE", "tamis"))
+    assert len(docs) > 100
+    for name, entry in zip(docs[::2], docs[1::2]):
+        name = name.decode().upper()
+        stated = dict(zip(entry[::2], entry[1::2]))[b"complexity"].decode()
+        assert (orders.get(name) or orders.get(name.split(".")[1], "?")) in stated, (name, stated)
 
 
 def test_documentation(r):
@@ -285,6 +299,9 @@ def test_arguments_of_other_modules(servers):
         "bf.bloom-memory-usage-limit 1048576 bf.bloom-tightening-ratio 0.5")
     assert settings["tamis.expansion"] == "0" and settings["tamis.capacity"] == "70"
     assert settings["tamis.value-limit"] == "1048576"
+    settings, log = started_with(servers, "bloom-fp-rate 0.02 bloom-capacity 80 bloom-use-random-seed yes")
+    assert settings["tamis.error-rate"] == "0.02" and settings["tamis.capacity"] == "80"
+    assert "the argument bloom-fp-rate sets tamis.error-rate" in log
     # What the configuration says comes before the argument.
     server = servers("INITIAL_SIZE 333", **{"tamis.capacity": 44})
     assert server.r.config_get("tamis.capacity") == {"tamis.capacity": "44"}
@@ -331,6 +348,8 @@ def test_lines_of_other_modules(servers, first):
     ("ERROR_RATE 2", "the argument ERROR_RATE cannot be '2'; see tamis.error-rate"),
     ("INITIAL_SIZE", "the argument INITIAL_SIZE cannot be 'INITIAL_SIZE'"),
     ("bf-expansion-factor 0", "the argument bf-expansion-factor cannot be '0'"),
+    ("bloom-memory-usage-limit 1000", "the argument bloom-memory-usage-limit cannot be '1000'"),
+    ("bf.bloom-capacity 0", "the argument bf.bloom-capacity cannot be '0'"),
     ("COLOUR blue", "unknown argument 'COLOUR': tamis knows bf=auto|yes|no, settings=bf alone, and"),
     ("bf=maybe", "unknown argument 'bf=maybe'"),
 ])

@@ -134,7 +134,19 @@ def test_words_of_valkey_bloom(server, r):
     assert refused(r, "BF.INSERT", "g", "TIGHTENING", 1, "ITEMS", "a") == \
         "tightening ratio must be in the range (0, 1)"
     assert refused(r, "BF.INSERT", "g", "SEED", "short", "ITEMS", "a") == "invalid seed"
+    for missing in ("CAPACITY", "ERROR", "EXPANSION", "SEED"):  # as RedisBloom replies
+        assert refused(r, "BF.INSERT", "g", "NOCREATE", missing) == "wrong number of arguments for 'bf.insert' command"
     r.config_set("tamis.value-limit", "1mb")
+    do("BF.INSERT", "m", "ERROR", 0.001, "ITEMS", "a")
+    do("BF.RESERVE", "n", 0.001, 100, "NONSCALING")
+    [most] = do("BF.INFO", "m", "MAXSCALEDCAPACITY")
+    assert 10**5 < most < 10**6 and refused(r, "BF.INFO", "n", "MAXSCALEDCAPACITY") == "Invalid information value"
+    do("BF.INSERT", "g", "ERROR", 0.001, "VALIDATESCALETO", most, "ITEMS", "a")
+    for i in range(0, most, 1000):
+        assert not any(isinstance(x, Exception) for x in do("BF.MADD", "m", *range(i, min(most, i + 1000)))), i
+    assert do("DEL", "g", "m", "n") == 3
+    assert refused(r, "BF.INSERT", "g", "ERROR", 0.001, "VALIDATESCALETO", most + most // 100, "ITEMS", "a") == \
+        "provided VALIDATESCALETO causes bloom object to exceed memory limit"
     assert refused(r, "BF.INSERT", "g", "VALIDATESCALETO", 10**7, "ITEMS", "a") == \
         "provided VALIDATESCALETO causes bloom object to exceed memory limit"
     assert refused(r, "BF.INSERT", "g", "NONSCALING", "VALIDATESCALETO", 1000, "ITEMS", "a") == \

@@ -25,8 +25,8 @@ def test_instructions():
         server.r.execute_command("BF.MADD", "f", *["k%012d" % i for i in range(N)])
         costs = {"EXISTS, present": (cost(server, "BF.EXISTS", "k%012d"), 1850),
                  "EXISTS, absent": (cost(server, "BF.EXISTS", "n%012d"), 1850),
-                 "ADD, present": (cost(server, "BF.ADD", "k%012d"), 2080),
-                 "ADD, absent": (cost(server, "BF.ADD", "a%012d"), 2240)}
+                 "ADD, present": (cost(server, "BF.ADD", "k%012d"), 2020),
+                 "ADD, absent": (cost(server, "BF.ADD", "a%012d"), 2170)}
         assert server.r.execute_command("BF.EXISTS", "f", "a%012d" % 7) == 1
     finally:
         server.drop()

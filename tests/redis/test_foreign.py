@@ -225,6 +225,22 @@ def large_payload(size):
     return sealed(body, b"\x0a\x00")
 
 
+def test_the_rate_of_a_large_one_is_estimated(server, r):
+    """From a part of its bits, spread over all of them."""
+    some = random.Random(4).randbytes(1 << 20)
+    foreign.large(r, "BF", "f", 40 * some)
+    assert abs(float(info(r, "f")["fpp_now"]) - 2 ** -7) < 0.02 * 2 ** -7
+    foreign.large(r, "BF", "g", bytes(20 << 20) + 20 * some)
+    assert abs(float(info(r, "g")["fpp_now"]) - 4 ** -7) < 0.04 * 4 ** -7
+    for key in "fg":  # the first add, and what it leaves for the set on top
+        r.execute_command("BF.ADD", key, "more")
+        now = float(info(r, key)["fpp_now"])
+        assert now <= 0.02 and abs(float(info(r, key)["fpp"]) - 0.02) < 1e-4
+    # Buckets of three slots, of which two are taken: 6 compared, and 2/3 of them can match.
+    foreign.large(r, "CF", "c", 32 * (b"\1\2\0" * (1 << 20)))
+    assert abs(float(info(r, "c")["fpp_now"]) - (1 - (1 - 2 / 3 / 255) ** 6)) < 1e-5
+
+
 def test_what_cannot_be_is_refused(servers):
     """Headers and payloads that say something else than RedisBloom makes; the server lives."""
     server = servers()

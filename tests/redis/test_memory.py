@@ -2,12 +2,14 @@
 or done; on the replica the same; and no member is denied."""
 import base64
 import os
+import random
 import signal
 import subprocess
 
 import pytest
 import redis
 
+import foreign as theirs
 from conftest import MODULE, free_port, wait
 from test_bytes import pull
 from test_foreign import SAID
@@ -230,10 +232,10 @@ def test_clearing_never_fails(faulty, after):
         assert not any(r.execute_command("TAMIS.MEXISTS", "f", *range(3000)))
         assert all(r.execute_command("TAMIS.MADD", "f", *range(50)))
     for options in ([], ["DELETABLE"]):
-        for keys in (20, 3000):
+        for keys in (20, 40, 3000):
             failed = run(faulty, filled(*options, keys=keys), ["TAMIS.CLEAR", "f"], after, empty, whole=False,
                          bits=False, members=range(50))
-            assert failed
+            assert failed or (keys == 20 and not options)  # a small filter is cleared without any
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["once", "from then on"])
@@ -387,35 +389,93 @@ def test_large_values_are_freed_beside_the_server(servers):
     assert r.save()  # a child has no such thread
 
 
-def test_small_values_take_little(r):
-    """Bytes by MEMORY USAGE, key and all, at 1 %: bounds of reserved ones are RedisBloom's."""
+# MEMORY USAGE of a filter that BF.RESERVE made at 1 % with RedisBloom 2.8.20, by its capacity
+THEIRS = {1: 136, 10: 144, 20: 160, 30: 176, 50: 200, 70: 232, 100: 272, 150: 336, 200: 408, 300: 544, 500: 824,
+          700: 1096, 1000: 1512, 1500: 2200, 2000: 2888, 3000: 4264, 5000: 7024, 7000: 9784, 10**4: 13920,
+          2 * 10**4: 27704, 5 * 10**4: 69056, 10**5: 137976, 10**6: 1378600, 10**7: 13784824}
+
+
+def test_values_take_no_more_than_redisbloom(r):
+    """Bytes by MEMORY USAGE, key and all, empty and full."""
     def usage(make, *items):
         make and r.execute_command("BF.RESERVE", "f", 0.01, make)
         if items:
             r.execute_command("BF.MADD", "f", *items)
         said = r.memory_usage("f")
-        assert info(r, "f")["bytes"] < said < info(r, "f")["bytes"] + 100
+        assert info(r, "f")["bytes"] <= said < info(r, "f")["bytes"] + 100  # Valkey adds nothing for the key
+        assert r.execute_command("BF.INFO", "f", "SIZE")[0] == info(r, "f")["bytes"]
         r.delete("f")
         return said
-    assert usage(None, "x") <= 320
-    assert usage(None, *range(10)) <= 320
+    assert usage(None, "x") <= 152  # theirs: 272
+    assert usage(None, *range(10)) <= 216
     assert usage(None, *range(1000)) * 8 <= 32 * 1000
-    assert usage(100) <= 320
-    assert usage(1000) == usage(1000, *range(1000)) <= 2016
-    for n, theirs in ((10**4, 13920), (10**5, 137976), (10**6, 1378600), (10**7, 13784824)):  # RedisBloom 2.8
-        assert usage(n) <= theirs
+    for n, theirs in THEIRS.items():
+        assert usage(n) <= theirs, n
+        if n <= 10**4:
+            assert usage(n, *range(n)) <= theirs, n
 
 
-def test_many_small_values(server, r):
-    """What a filter of ten keys adds to the memory of the server, by its allocator."""
+def test_many_small_values(r):
+    """What a filter of ten keys adds to the memory of the server, by its allocator: 351 with RedisBloom 2.8.20."""
     n = 20000
-    before = r.info("memory")["used_memory"]
-    pipe = r.pipeline(transaction=False)
-    for i in range(n):
-        pipe.execute_command("BF.MADD", "small:%d" % i, *range(10))
-    pipe.execute()
-    assert (r.info("memory")["used_memory"] - before) / n <= 390
-    assert all(r.execute_command("BF.MEXISTS", "small:%d" % (n - 1), *range(10)))
+    if "jemalloc" not in r.info("memory")["mem_allocator"]:
+        pytest.skip("the bound is that of jemalloc")
+
+    def each(make):
+        before = r.info("memory")["used_memory"]
+        pipe = r.pipeline(transaction=False)
+        for i in range(n):
+            make(pipe, "small:%d" % i)
+        pipe.execute()
+        assert all(r.execute_command("BF.MEXISTS", "small:%d" % (n - 1), *range(10)))
+        taken = (r.info("memory")["used_memory"] - before) / n
+        assert r.execute_command("DEBUG", "RELOAD") == b"OK"
+        assert all(r.execute_command("BF.MEXISTS", "small:%d" % (n - 1), *range(10)))
+        assert (r.info("memory")["used_memory"] - before) / n <= taken + 16  # loaded ones take no more
+        r.flushall(asynchronous=False)
+        return taken
+
+    def reserved(pipe, key):
+        pipe.execute_command("BF.RESERVE", key, 0.01, 10)
+        pipe.execute_command("BF.MADD", key, *range(10))
+    assert each(lambda pipe, key: pipe.execute_command("BF.MADD", key, *range(10))) <= 300
+    assert each(reserved) <= 220
+
+
+COPIED = {"BF": [["BF.MEXISTS", "copy", 1, 2], ["BF.SCANDUMP", "copy", 99], ["DUMP", "copy"], ["DUMP", "f"],
+                 ["BF.MADD", "f", *range(10**6, 10**6 + 200000)], ["BF.ADD", "f", 1], ["BF.ADD", "copy", 4],
+                 ["TAMIS.CONVERT", "f", "ITEMS", 5, 6], ["TAMIS.CONVERT", "f", "FORCE"]],
+          "CF": [["CF.COUNT", "copy", 1], ["CF.SCANDUMP", "copy", 99], ["DUMP", "copy"], ["DUMP", "f"],
+                 ["CF.ADD", "f", 1], ["CF.INSERT", "copy", "ITEMS", 2, 3], ["CF.DEL", "f", 1], ["DEL", "f"]]}
+
+
+@pytest.mark.parametrize("kind", COPIED)
+def test_large_filters_of_redisbloom_are_copied_beside_the_server(servers, kind):
+    """Whatever reads or changes one of the two waits for the copy, or it would be neither the old nor the new."""
+    s = servers(lazyfree_lazy_user_del="no")
+    r = s.r
+    theirs.large(r, kind, "f", random.Random(8).randbytes(16 << 20))
+    for words in COPIED[kind]:
+        before, payload = s.digest("f"), words[0] == "DUMP" and r.dump("f")
+        both = r.pipeline(transaction=True)  # at once, and other copies come first
+        for name in ("first", "second", "copy"):
+            both.copy("f", name, replace=True)
+        both.execute_command(*words)
+        if words[-1] == "FORCE":  # the set is no longer on top
+            both.execute_command("BF.MADD", "f", *range(1000))
+        said = both.execute()[3]
+        assert not payload or said == payload, words
+        assert words[1] == "copy" or s.digest("copy") == before, words
+        assert words[1] == "f" or s.digest("f") == before, words
+        r.copy("copy", "twin", replace=True)
+        assert s.digest("twin") == s.digest("copy"), words
+    was = s.digest("copy")
+    r.copy("copy", "last")
+    r.bgsave()
+    wait(lambda: not r.info("persistence")["rdb_bgsave_in_progress"], 60)
+    assert r.info("tamis")["tamis_copied_beside"] >= 2 * len(COPIED[kind])
+    s.restart(signal.SIGKILL)
+    assert s.digest("last") == s.digest("copy") == was
 
 
 def test_large_values_are_copied_beside_the_server(servers):

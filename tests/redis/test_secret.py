@@ -280,7 +280,7 @@ def test_nor_with_a_mark_that_he_forged(servers):
     """RESTORE brings it, and is replayed from the append-only file, and on a replica."""
     master, replica = master_and_replica(servers, appendonly="yes")
     master.r.config_set("rdbcompression", "no")
-    master.r.execute_command("TAMIS.RESERVE", "a", 0.01, 100, "KEY", MINE)
+    master.r.execute_command("TAMIS.RESERVE", "a", 0.01, 1000, "KEY", MINE)
     payload = master.r.dump("a")
     assert payload[10:12] == b"\x02\x01"
     forged = sealed(payload[:11] + b"\x40\x41" + payload[12:-10], payload[-10:-8])

@@ -7,6 +7,7 @@ import pytest
 import redis
 
 from conftest import ASAN
+from foreign import large
 from test_keys import info, refused, reserve
 
 LIMIT = 8 << 20
@@ -124,3 +125,17 @@ def test_many_vectors_count_what_they_cost(server, r):
     r.config_set("tamis.work-limit", 8 * LIMIT)
     assert r.execute_command(*merge) == b"OK"
     r.config_set("tamis.work-limit", LIMIT)
+
+
+@pytest.mark.parametrize("kind", ["BF", "CF"])
+def test_large_filters_of_redisbloom(server, r, kind):
+    """The first add, which weighs the bits of a Bloom filter; a copy; INFO; and the end."""
+    add, many = kind + ".ADD", 3
+    for i in range(many):
+        large(r, kind, "f%d" % i, bytes(192 << 20))
+    took = [milliseconds(r, [add, "f%d" % i, "first"], lambda: None, 1) for i in range(many)]
+    assert min(took) < MOST, took
+    assert milliseconds(r, ["COPY", "f0", "g"], lambda: r.delete("g")) < MOST
+    assert r.execute_command("BF.EXISTS", "g", "first") == 1
+    assert milliseconds(r, ["TAMIS.INFO", "f0"], lambda: r.execute_command(add, "f0", "next")) < MOST
+    assert milliseconds(r, ["DEL", "g"], lambda: r.copy("f0", "g")) < MOST

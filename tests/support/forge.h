@@ -7,7 +7,7 @@
 /* Changes a byte or two, most often in the header, and repairs what lengths allow. */
 void bytes_forge(struct bytes *out, const struct bytes *good, uint64_t *rng);
 
-/* An allocator that refuses to go past a bound: what decoding so many bytes may take, some times the
+/* An allocator that refuses to go past a bound: what decoding this many bytes may take, some times the
    bytes, the tables of h3, and change. */
 struct capped {
     tamis_allocator allocator;

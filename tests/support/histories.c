@@ -1,6 +1,8 @@
 /* See histories.h. */
 #include "histories.h"
 
+#include "set/any_set.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +59,7 @@ static const struct history_kind {
     {"smooth past a capacity", TAMIS_SMOOTH, TAMIS_BLOCKED, TAMIS_SIP, 0, 0, 0},
     {"smooth deletable", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 0, 0},
     {"smooth unique", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 1, 0},
+    {"smooth compact", TAMIS_SMOOTH, TAMIS_SPREAD, TAMIS_SIP, 0, 0, 0},
 };
 
 const char *history_kind(unsigned kind)
@@ -129,11 +132,14 @@ tamis_filter *history_new(struct history *h, unsigned kind, uint64_t seed)
         h->key[i] = (uint8_t)draw(h, 256);
     choose(h, &kinds[kind]);
     h->forgets = kinds[kind].growth == TAMIS_WINDOW;
-    tamis_filter *f = NULL;
+    struct set *s = NULL;
     tamis_reason reason;
-    if (tamis_filter_new(&f, &h->options, &reason) != TAMIS_OK)
+    bool compact = kinds[kind].growth == TAMIS_SMOOTH && kinds[kind].layout == TAMIS_SPREAD;
+    if (compact)
+        h->options.layout = TAMIS_LAYOUT_DEFAULT;
+    if (filter_new(&s, &h->options, compact, &reason) != TAMIS_OK)
         printf("%s: %s\n", kinds[kind].name, reason.text);
-    return f;
+    return as_filter(s);
 }
 
 void history_copy(struct history *to, const struct history *from)

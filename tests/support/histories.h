@@ -19,7 +19,7 @@ struct history {
 };
 
 /* A new filter of one of the kinds 0..HISTORY_KINDS-1: growth, layout, hash, deletable, unique. */
-#define HISTORY_KINDS 32
+#define HISTORY_KINDS 33
 const char *history_kind(unsigned kind);
 tamis_filter *history_new(struct history *h, unsigned kind, uint64_t seed);
 void history_copy(struct history *to, const struct history *from);
@@ -28,7 +28,7 @@ void history_steps(struct history *h, tamis_filter *f, unsigned n);
 uint64_t history_clock(void *history);
 /* Key i as bytes; those from HISTORY_KEYS on were never added. */
 size_t history_key(unsigned i, char out[24]);
-/* Asks both about all keys and as many strangers; how many answers differ. */
+/* Asks both about all keys and as many non-members; how many answers differ. */
 unsigned history_compare(const tamis_filter *x, const tamis_filter *y);
 /* How many members are denied. */
 unsigned history_denied(const struct history *h, const tamis_filter *f);

@@ -98,7 +98,7 @@ static void choose_keys(struct machine *m, const uint8_t h[8])
 {
     static const uint16_t keys[] = {8, 32, 64, 100, 200, 300, 512};
     m->keys = keys[h[4] % 7];
-    uint64_t most = 40 * m->options.capacity; /* so many vectors are enough */
+    uint64_t most = 40 * m->options.capacity; /* this many vectors are enough */
     if (m->keys > most)
         m->keys = most < 8 ? 8 : (uint32_t)most;
     for (uint32_t i = 0; i < m->keys; i++) {

@@ -205,7 +205,7 @@ bool machine_sync(struct machine *m, struct slot *s)
     return note_pending(m, s, m->keys) && (one_shape(m) || !s->model.placed || note_gone(m, s));
 }
 
-/* Nothing is left: as on the first day. */
+/* Nothing is left: the filter is as it was created. */
 static bool check_empty(struct machine *m, struct slot *s)
 {
     tamis_filter_facts info;
@@ -368,7 +368,7 @@ static struct model_shape shape_of(const struct vector *v)
     return (struct model_shape){v->bits.kernel->layout, v->bits.units, v->bits.k};
 }
 
-/* Cells of so many copies by key, in a vector of this shape. */
+/* Cells of this many copies by key, in a vector of this shape. */
 static bool cells_of(struct machine *m, const struct vector *v, const uint16_t *some,
                      const struct model *all)
 {

@@ -43,7 +43,7 @@ bool machine_member(const struct machine *m, const struct slot *s, uint32_t key)
 /* Pending, and must answer "no". */
 bool machine_hidden(const struct slot *s, tamis_digest digest);
 
-/* What a step did: each looks at the filter, tells the model, and fails if that cannot be. */
+/* What a step did: each looks at the filter, tells the model, and fails if that is impossible. */
 bool machine_note_add(struct machine *m, struct slot *s, uint32_t key, bool fresh);
 bool machine_note_removal(struct machine *m, struct slot *s, uint32_t key, tamis_removed outcome);
 bool machine_note_merge(struct machine *m, struct slot *s, const struct slot *other,

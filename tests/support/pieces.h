@@ -19,7 +19,7 @@ tamis_error pieces_push(struct set **out, const struct bytes *bytes, size_t most
 /* Bytes that are wrong, checksums and all: at once, in pieces and where they lie they are refused, for
    this reason. */
 void refused_everywhere(const struct bytes *bytes, enum kind kind, const char *text);
-/* The same with so many bytes at `at` of a section changed to `value`, and its checksums made right. */
+/* The same with this many bytes at `at` of a section changed to `value`, and its checksums made right. */
 void refused_with(const struct bytes *good, enum kind kind, struct section s, uint64_t at,
                   uint64_t value, size_t len, const char *text);
 

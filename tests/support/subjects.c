@@ -27,7 +27,7 @@ static struct set *start_records(struct subject *s, unsigned kind, uint64_t seed
     world_draw(&s->world, &s->past.rng, kind % 2);
     o->verifier = (tamis_verifier)(TAMIS_VERIFIER_NONE + kind / 2 % 3);
     o->n_combos = o->verifier == TAMIS_VERIFIER_NONE ? 0 : o->n_combos;
-    s->kind = KIND_INDEX;
+    s->kind = KIND_RECORDS;
     s->name = names[kind % 6];
     s->opening = (tamis_open_options){.key = s->world.key, .clock = world_clock};
     return records_set(world_start(&s->world));

@@ -14,7 +14,7 @@
    four of each. */
 #define SUBJECT_KINDS (HISTORY_KINDS + 24)
 
-/* What was done to the set. A copy of it, put back, lets another set go the same way. */
+/* What was done to the set. A copy of it, put back, takes another set through the same. */
 struct past {
     struct history history;   /* of a filter */
     uint32_t copies[RECORDS]; /* of records */
@@ -31,7 +31,7 @@ struct subject {
     tamis_open_options opening; /* with its key and its clock */
 };
 
-/* A set of one of the kinds 0..SUBJECT_KINDS-1 after so many steps. */
+/* A set of one of the kinds 0..SUBJECT_KINDS-1 after this many steps. */
 struct subject *subject_new(unsigned kind, uint64_t seed, unsigned steps);
 /* One with fewer bytes than `most`. */
 struct subject *subject_small(unsigned kind, uint64_t seed, size_t most);
@@ -42,7 +42,7 @@ void subject_each(unsigned step, uint64_t seed, size_t most, void (*test)(struct
 bool subject_deletable(const struct subject *s);
 /* Further steps of its past, done to the set or to one like it. */
 void subject_steps(struct subject *s, struct set *set, unsigned n);
-/* Another set with the same options and key, after so many steps of its own. */
+/* Another set with the same options and key, after this many steps of its own. */
 struct set *subject_sibling(struct subject *s, unsigned steps);
 /* Asks both all that may be asked; how many answers differ. */
 unsigned subject_compare(const struct subject *s, struct set *x, struct set *y);

@@ -29,7 +29,8 @@ static void take(struct arena *a, struct block_of *b, size_t bytes, unsigned cha
     size_t mapped = a->mapped, needs = arena_needs(a, bytes);
     *b = (struct block_of){arena_new(a, bytes), bytes, fill};
     bool elsewhere = needs && a->mapped == mapped + round_up(bytes, a->page); /* others are below */
-    CHECK(b->at && (a->mapped == mapped + needs || elsewhere));
+    bool recycled = a->page > 4096 && a->mapped < mapped + needs; /* pages that were free */
+    CHECK(b->at && (a->mapped == mapped + needs || elsewhere || recycled));
     memset(b->at, fill, bytes);
 }
 
@@ -124,6 +125,44 @@ TEST(blocks_that_grow_in_turn_leave_few_holes)
     check_arena(&a, blocks);
     for (unsigned i = 0; i < 64; i++)
         arena_free(&a, blocks[i].at, blocks[i].bytes);
+    arena_end(&a);
+}
+
+/* Bytes of a block that nobody has written to: those of new pages are zero. */
+static size_t fresh_bytes(struct arena *a, struct block_of *b, size_t bytes)
+{
+    size_t fresh = 0;
+    *b = (struct block_of){arena_new(a, bytes), bytes, b->fill};
+    CHECK(b->at);
+    for (size_t i = 0; i < bytes; i += 4096)
+        fresh += b->at[i] ? 0 : 4096;
+    memset(b->at, b->fill, bytes);
+    return fresh;
+}
+
+/* Pages that become free are used again. */
+TEST(huge_pages_are_recycled)
+{
+    struct arena a = {.page = (size_t)1 << 21};
+    struct block_of blocks[BLOCKS] = {{0}};
+    size_t taken = 0, fresh = 0;
+    for (unsigned i = 0; i < 64; i++)
+        take(&a, &blocks[i], (size_t)1 << 20, (unsigned char)(i + 1));
+    size_t mapped = a.mapped;
+    for (unsigned step = 0; step < 64 * 3; step++) {
+        struct block_of *b = &blocks[step % 64], old = *b;
+        fresh += fresh_bytes(&a, b, old.bytes + old.bytes / 8);
+        taken += b->bytes;
+        check_bytes(&old);
+        arena_free(&a, old.at, old.bytes);
+    }
+    size_t more = a.mapped - mapped;
+    CHECK_MSG(fresh < more + taken / 4, "%zu fresh bytes for %zu more", fresh, more);
+    check_arena(&a, blocks);
+    for (unsigned i = 0; i < 64; i++) {
+        check_bytes(&blocks[i]);
+        arena_free(&a, blocks[i].at, blocks[i].bytes);
+    }
     arena_end(&a);
 }
 

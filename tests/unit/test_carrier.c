@@ -1,4 +1,4 @@
-/* Carriers of messages among strangers: a server that answers nonsense, a shared folder in which others
+/* Carriers of messages among untrusted parties: a server that answers nonsense, a shared folder in which others
  * plant links, FIFOs and leftovers. A call may fail then; it neither crashes nor touches anything else.
  */
 #define _GNU_SOURCE
@@ -367,7 +367,7 @@ static void got(void *context, const char *owner, const void *data, size_t len, 
         g->zeros &= ((const uint8_t *)data)[i] == 0;
 }
 
-/* A snapshot whose one message is a frame of zstd: so many blocks of 128 KiB of zeros, and what it claims to have. */
+/* A snapshot whose one message is a frame of zstd: this many blocks of 128 KiB of zeros, and what it claims to have. */
 static size_t put_frame(uint32_t blocks, uint64_t claim)
 {
     static uint8_t file[24 + 13 + 4 * 4096];

@@ -185,8 +185,8 @@ static void play(uint32_t p, const tamis_catalog_options *o, uint32_t rounds, ui
         CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
         for (uint32_t i = m.n; i-- > 0;)
             if (rng_next(&rng) % 4 == 0) {
-                CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
-                CHECK(tamis_catalog_drop(w, i) == TAMIS_EARG);
+                CHECK(tamis_catalog_drop(w, i, NULL) == TAMIS_OK);
+                CHECK(tamis_catalog_drop(w, i, NULL) == TAMIS_EARG);
                 plain_drop(&m, i);
             }
         uint32_t more = (uint32_t)(rng_next(&rng) % most);
@@ -273,7 +273,7 @@ TEST(many_segments_make_several_strips)
         CHECK(tamis_catalog_update(&w, "c.tamis", NULL, NULL, &reason) == TAMIS_OK);
         for (uint32_t i = m.n; i-- > 0;)
             if (rng_next(&rng) % often == 0) {
-                CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
+                CHECK(tamis_catalog_drop(w, i, NULL) == TAMIS_OK);
                 plain_drop(&m, i);
             }
         CHECK_MSG(tamis_catalog_commit(w, NULL, 0, &reason) == TAMIS_OK, "%s", reason.text);
@@ -308,7 +308,7 @@ static bool world_make(struct world *x, const tamis_catalog_options *o, uint32_t
         if (!CHECK_MSG(e == TAMIS_OK, "%s", reason.text))
             return false;
         for (uint32_t i = 0; go && i < n / 4; i++) { /* the first quarter goes, others come */
-            CHECK(tamis_catalog_drop(w, i) == TAMIS_OK);
+            CHECK(tamis_catalog_drop(w, i, NULL) == TAMIS_OK);
             plain_drop(&x->m, 0);
         }
         CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
@@ -497,7 +497,7 @@ static void peak_free(void *context, void *memory, size_t size)
     free(memory);
 }
 
-/* The most that a writer of so many segments had at once, what was gathered included. */
+/* The most that a writer of this many segments had at once, what was gathered included. */
 static size_t peak_of(uint32_t segments, uint64_t memory)
 {
     struct peak p = {.allocator = {.alloc = peak_alloc, .free = peak_free, .context = &p}};

@@ -1,4 +1,4 @@
-/* The file of a catalog: damage is noticed before it is believed; without memory, on a full disk and
+/* The file of a catalog: damage is noticed before it is believed; if memory runs out, on a full disk and
  * under a kill the old version is whole; and an update of nothing changes nothing that can be asked.
  */
 #include "fault.h"
@@ -64,7 +64,7 @@ static tamis_error update(const char *path, uint32_t version, const tamis_alloca
     tamis_error e = tamis_catalog_update(&w, path, &o, NULL, reason);
     if (e != TAMIS_OK)
         return e;
-    for (uint64_t i = 0; tamis_catalog_drop(w, i) == TAMIS_OK; i += 3)
+    for (uint64_t i = 0; tamis_catalog_drop(w, i, NULL) == TAMIS_OK; i += 3)
         ;
     e = tamis_catalog_retag(w, 1, "retagged", 8, reason);
     if (e == TAMIS_OK)

@@ -1,6 +1,7 @@
 /* Segments taken over from other catalogs, and what was gathered put together: the answers are those of
  * the catalogs they come from, and the bytes those of one gathering.
  */
+#include "fault.h"
 #include "harness.h"
 #include "tamis/catalog.h"
 
@@ -183,6 +184,36 @@ TEST(another_key_or_schema_is_not_joined)
     SAME(tamis_catalog_create(&w, "all.tamis", &o, NULL), TAMIS_OK);
     SAME(tamis_catalog_join(w, c, NULL, &reason), TAMIS_EARG);
     tamis_catalog_abandon(w);
+    tamis_catalog_close(c);
+}
+
+/* A part of the segments may have been taken over by then. */
+TEST(after_a_failed_join_nothing_is_committed)
+{
+    struct fault fault;
+    tamis_error joined = TAMIS_ENOMEM;
+    uint64_t failures = 0;
+    fault_init(&fault);
+    remove("joined.tamis"); /* of an earlier run in this folder */
+    write_host("host0.tamis", 0, 30, KEY);
+    tamis_catalog *c = open_host(0);
+    for (uint64_t at = 1; joined != TAMIS_OK; at++) {
+        tamis_catalog_options o = options_of(KEY);
+        tamis_catalog_writer *w;
+        tamis_reason reason = {0};
+        o.allocator = &fault.allocator;
+        SAME(tamis_catalog_create(&w, "joined.tamis", &o, NULL), TAMIS_OK);
+        fault_arm(&fault, at, false);
+        joined = tamis_catalog_join(w, c, NULL, NULL);
+        fault_arm(&fault, 0, false);
+        SAME(tamis_catalog_commit(w, NULL, 0, &reason), joined);
+        SAME(reason.text[0] == 0, joined == TAMIS_OK);
+        SAME(access("joined.tamis", F_OK) == 0, joined == TAMIS_OK);
+        failures += joined != TAMIS_OK;
+        tamis_catalog_abandon(w);
+        CHECK(fault_clean(&fault));
+    }
+    CHECK(failures > 2);
     tamis_catalog_close(c);
 }
 

@@ -381,7 +381,7 @@ TEST(catalogs_that_are_updated)
         s.countdown = i % 2 ? 1 + rng_next(&rng) % 200 : 0;
         if (tamis_catalog_update(&w, "file", &o, NULL, NULL) == TAMIS_OK) {
             CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
-            tamis_catalog_drop(w, rng_next(&rng) % SEGMENTS);
+            tamis_catalog_drop(w, rng_next(&rng) % SEGMENTS, NULL);
             tamis_catalog_retag(w, rng_next(&rng) % SEGMENTS, "new", 3, NULL);
             shake(&s);
             put_segment(w, g, SEGMENTS + 1);

@@ -276,7 +276,7 @@ TEST(kinds_are_told_apart)
     tamis_kind kind = TAMIS_KIND_NONE;
     tamis_reason reason = {0};
     struct set *f = set_of(KIND_FILTER, (tamis_records_options){0});
-    struct set *r = set_of(KIND_INDEX, (tamis_records_options){0});
+    struct set *r = set_of(KIND_RECORDS, (tamis_records_options){0});
     CHECK(set_file_save(f, "f.tamis", 0, NULL) == TAMIS_OK);
     CHECK(set_file_save(r, "r.tamis", 0, NULL) == TAMIS_OK);
     CHECK(tamis_file_kind("f.tamis", &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_FILTER);
@@ -390,8 +390,8 @@ static void forge(struct subject *s)
 TEST(forged_bytes_are_refused_or_kept)
 {
     subject_each(1, harness_seed() + 10, SMALL, forge);
-    CHECK_MSG(let_in[KIND_FILTER] > 100 && let_in[KIND_INDEX] > 100, "%u, %u", let_in[KIND_FILTER],
-              let_in[KIND_INDEX]);
+    CHECK_MSG(let_in[KIND_FILTER] > 100 && let_in[KIND_RECORDS] > 100, "%u, %u",
+              let_in[KIND_FILTER], let_in[KIND_RECORDS]);
 }
 
 /* Values that someone chose so that they all want the same slots: a table of them would take hours to
@@ -407,7 +407,7 @@ static tamis_error decode_with_values(struct bytes *bytes, unsigned bits, tamis_
     struct container c;
     uint64_t len, value = 0;
     tamis_records *x = NULL;
-    CHECK(container_open(&c, bytes->data, bytes->len, KIND_INDEX, NULL) == TAMIS_OK);
+    CHECK(container_open(&c, bytes->data, bytes->len, KIND_RECORDS, NULL) == TAMIS_OK);
     uint8_t *pairs = bytes->data + (container_find(&c, SECTION_TABLE, 1, &len) - c.data);
     for (uint64_t at = 0; at < len; value++)
         if (table_hash(value) >> 32 < UINT64_C(1) << (32 - bits)) {
@@ -475,7 +475,7 @@ TEST(reasons_are_clear)
     expect(&bad, TAMIS_EVERSION, 8, "format version 1");
     BAD(8, 0);
     expect(&bad, TAMIS_EFORMAT, 8, "version 0");
-    BAD(12, KIND_INDEX);
+    BAD(12, KIND_RECORDS);
     expect(&bad, TAMIS_EKIND, 12, "this is a set of records, not a filter");
     BAD(12, 99);
     expect(&bad, TAMIS_EFORMAT, 12, "unknown kind");

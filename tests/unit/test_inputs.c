@@ -38,6 +38,8 @@ static struct input_segment draw_place(uint8_t *blob)
     }
     if (draw() & 1)
         s.reference = (int64_t)draw() - (1 << 20);
+    s.turns = draw() & 1;
+    s.lined = draw() & 1;
     return s;
 }
 
@@ -47,7 +49,7 @@ static bool same_place(const struct input_segment *a, const struct input_segment
            a->at_len == b->at_len && a->skip == b->skip && a->restart_len == b->restart_len &&
            a->timed == b->timed && a->time_before.seconds == b->time_before.seconds &&
            a->time_before.nanoseconds == b->time_before.nanoseconds &&
-           a->reference == b->reference &&
+           a->reference == b->reference && a->turns == b->turns && a->lined == b->lined &&
            (a->restart_len == 0 || memcmp(a->restart, b->restart, a->restart_len) == 0);
 }
 
@@ -68,8 +70,8 @@ static bool same_entry(const struct entry *a, const struct entry *b)
            a->file.size == b->file.size && a->file.mtime == b->file.mtime &&
            a->file.ctime == b->file.ctime && a->file.racy == b->file.racy &&
            a->format == b->format && a->delimiter == b->delimiter && a->headless == b->headless &&
-           a->returns == b->returns && same_text(a->array, b->array) && a->unknown == b->unknown &&
-           !a->sums == !b->sums &&
+           a->returns == b->returns && same_text(a->array, b->array) &&
+           same_text(a->time, b->time) && a->unknown == b->unknown && !a->sums == !b->sums &&
            (!a->sums || memcmp(a->sums, b->sums, raw_sums_len(a->file.size)) == 0) &&
            same_text(a->passed, b->passed) && a->text == b->text &&
            same_counts(&a->count, &b->count) && a->resumable == b->resumable &&
@@ -122,6 +124,7 @@ static void fill(struct inputs *in, uint8_t *blob)
                             .count = {draw(), draw(), draw()},
                             .damaged = draw() & 1,
                             .unread = draw() & 1};
+        e->time = draw() & 1 ? "eventTime" : NULL;
         e->array = e->format == READ_JSON ? "Records" : NULL;
         e->sums = e->unread || e->passed || e->file.size == 0 ? NULL : blob;
         if (draw() & 1) {
@@ -230,7 +233,7 @@ TEST(damage)
             CHECK(at <= note.len && part.where.skip <= part.where.offset);
         free(copy);
     }
-    note.data[0] = 4;
+    note.data[0] = 5;
     CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EVERSION);
     note.data[0] = 1;
     CHECK(inputs_decode(&out, note.data, note.len, NULL) == TAMIS_EFORMAT);

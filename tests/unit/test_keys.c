@@ -105,7 +105,7 @@ TEST(indexes_directories_catalogs)
     CHECK(tamis_directory_new(&d, &d_o, NULL) == TAMIS_OK);
     CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1, NULL) == TAMIS_OK);
     CHECK(tamis_directory_expect(d, "you", NULL, NULL) == TAMIS_OK);
-    CHECK(tamis_directory_drop(d, "me") == TAMIS_OK);
+    CHECK(tamis_directory_drop(d, "me", NULL) == TAMIS_OK);
     CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1, NULL) == TAMIS_OK);
     tamis_directory_free(d);
     CHECK_MSG(told == 0, "directories");
@@ -237,7 +237,7 @@ TEST(dumps_of_the_rest)
     CHECK(tamis_directory_new(&d, &d_o, NULL) == TAMIS_OK);
     CHECK(tamis_directory_put(d, "me", &(tamis_digest){1, 2}, 1, NULL) == TAMIS_OK);
     CHECK(tamis_directory_expect(d, "you", NULL, NULL) == TAMIS_OK);
-    CHECK(tamis_follower_new(&follower, &fo) == TAMIS_OK);
+    CHECK(tamis_follower_new(&follower, &fo, NULL) == TAMIS_OK);
     CHECK(tamis_catalog_create(&w, "c", &co, NULL) == TAMIS_OK);
     CHECK(tamis_catalog_commit(w, "", 0, NULL) == TAMIS_OK);
     tamis_catalog_abandon(w);

@@ -72,7 +72,7 @@ static uint64_t found_in(const struct lines *l, uint64_t from, uint64_t to)
 
 #define STRANGER (UINT64_C(1) << 40)
 
-/* The rate of strangers, within six deviations of what the set says, and not above the stated one. */
+/* The rate for non-members, within six deviations of what the set says, and not above the stated one. */
 static void check_rate(const struct lines *l, uint64_t asked, uint64_t seed)
 {
     double says = lines_rate(l);
@@ -363,13 +363,15 @@ TEST(kernels_agree_on_the_greatest_slot)
             slot_put(line, width, i, slot ? slot : 1);
         }
         line_set_bound(line, width, (uint32_t)rng_next(&rng) & slot_ones(width));
-        uint32_t most = 0;
-        for (unsigned i = 0; i < slots; i++)
-            if (slot_order(slot_get(line, width, i)) > most)
-                most = slot_order(slot_get(line, width, i));
+        uint32_t most = 0; /* of the same order, the one with more unknown bits */
+        for (unsigned i = 0; i < slots; i++) {
+            uint32_t slot = slot_get(line, width, i), order = slot_order(slot);
+            if (order > slot_order(most) || (order == slot_order(most) && slot > most))
+                most = slot;
+        }
         for (unsigned k = 0; k < kernels_here(); k++) {
             unsigned at = kernels[k]->greatest(line, width);
-            CHECK_MSG(at < slots && slot_order(slot_get(line, width, at)) == most, "%s, width %u",
+            CHECK_MSG(at < slots && slot_get(line, width, at) == most, "%s, width %u",
                       kernels[k]->name, width);
         }
     }
@@ -455,19 +457,21 @@ TEST(crowded_lines_are_refused_before_they_cannot_be_read)
     lines_free(&l);
 }
 
-/* All that a set has of the allocator, in bits per key, at sizes that are a 20th apart. */
+/* All that a set has of the allocator, in bits per key, at sizes that are a 20th apart. At 1 %, sets of less than 10^5
+   keys have wider slots and take more: on average up to 10^8 keys it is 24 bits. */
 TEST(bits_per_key_at_every_size)
 {
     static const struct {
         double fpp, worst, average;
-    } table[] = {{0.01, 26.6, 24}, {0.1, 26.2, 20.8}, {0.001, 36.8, 32.3}, {0.0001, 38.8, 36.3}};
+    } table[] = {{0.01, 26.6, 24.2}, {0.1, 26.2, 20.8}, {0.001, 36.8, 32.7}, {0.0001, 39.5, 36.3}};
     unsigned rows = harness_long() ? sizeof table / sizeof *table : 1;
     for (unsigned i = 0; i < rows; i++) {
         struct lines l = {0};
         double sum = 0, worst = 0, n = 0;
         uint64_t at = 0;
         CHECK(lines_init(&l, &mem_system, table[i].fpp) == TAMIS_OK);
-        for (double next = 1000; next < 3e6; next *= 1.05, n++) {
+        bool far = i == 0 && harness_long();
+        for (double next = 1000; next < (far ? 1e8 : 3e6); next *= 1.05, n++) {
             while (at < (uint64_t)next) {
                 tamis_digest digests[256];
                 uint8_t fresh[256];
@@ -480,7 +484,7 @@ TEST(bits_per_key_at_every_size)
             sum += bits;
             worst = bits > worst ? bits : worst;
         }
-        CHECK_MSG(worst <= table[i].worst && sum / n <= table[i].average,
+        CHECK_MSG(worst <= (far ? 28 : table[i].worst) && sum / n <= (far ? 24 : table[i].average),
                   "at %g: %.2f bits per key on average, %.2f at worst", table[i].fpp, sum / n,
                   worst);
         lines_free(&l);

@@ -63,7 +63,7 @@ static void check_entry(struct body *to, struct rest *rest, uint64_t low, unsign
         CHECK_MSG(rest_drop(rest, old), "lost: w %#llx, u %u", (unsigned long long)low, u);
 }
 
-/* Entries with w in [first, end) of the old part go into a body of so many lines. */
+/* Entries with w in [first, end) of the old part go into a body of this many lines. */
 static void move(const struct lines_kernel *kernel, struct lines *l, const struct body *from,
                  uint64_t first, uint64_t end, uint64_t lines, unsigned width, unsigned step)
 {
@@ -131,13 +131,15 @@ TEST(every_kernel_moves_all_entries_once)
         struct lines l = {0};
         uint64_t keys = i < 8 ? i * 5 : rng_next(&rng) % (i % 3 ? 3000 : 300000);
         const struct body *b = grow(&l, rates[i % 4], keys, &rng);
-        uint64_t all = UINT64_C(1) << body_bits(b), part = rng_next(&rng) % 16 * (all / 16);
+        unsigned into = i % 2 ? DEPTH_SOME : DEPTH_LAST - DEPTH_SOME; /* halvings */
+        uint64_t all = UINT64_C(1) << body_bits(b), part = all >> into;
+        uint64_t first = rng_next(&rng) % (1u << into) * part;
         for (unsigned w = 0; w < 4 && b->width >= 16; w++) {
             uint64_t size = b->lines * b->width / widths[w] * (8 + rng_next(&rng) % 8) / 10;
             for (unsigned k = 0; k < n; k++) {
                 move(kernels[k], &l, b, 0, all, lines_fit(size + 1), widths[w], 0);
-                move(kernels[k], &l, b, part, part + all / 16, lines_fit(size / 16 + 1), widths[w],
-                     DEPTH_STEP);
+                move(kernels[k], &l, b, first, first + part, lines_fit((size >> into) + 1),
+                     widths[w], into);
             }
         }
         lines_free(&l);

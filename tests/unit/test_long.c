@@ -52,7 +52,7 @@ static uint64_t count_range(const tamis_filter *f, uint64_t first, uint64_t step
 
 static void large(tamis_layout layout, uint64_t capacity)
 {
-    enum { MEMBERS = 128, ASKED = 256 }; /* chunks: a million members, two million strangers */
+    enum { MEMBERS = 128, ASKED = 256 }; /* chunks: a million members, two million non-members */
     tamis_options o = {.growth = TAMIS_FIXED, .layout = layout, .fpp = 0.01, .capacity = capacity};
     tamis_filter *f;
     tamis_filter_facts info;

@@ -314,7 +314,7 @@ TEST(a_patch_fits_one_version_only)
     CHECK(tamis_filter_clone(&copy, older) == TAMIS_OK);
     CHECK(apply(copy, &bits));
     CHECK(try_apply(copy, &patch, &reason) == TAMIS_EREADONLY);
-    /* and a filter is no patch */
+    /* and a filter is not a patch */
     CHECK(try_apply(older, &before, &reason) == TAMIS_EKIND);
     CHECK(try_apply(older, &(struct bytes){(uint8_t *)"x", 1, 0}, &reason) == TAMIS_EFORMAT);
     for (uint8_t version = 1; version <= 3; version += 2) {

@@ -9,7 +9,7 @@
 
 #define SMALL 12000 /* bytes of subjects that are damaged */
 
-static const enum kind kinds[] = {KIND_FILTER, KIND_INDEX};
+static const enum kind kinds[] = {KIND_FILTER, KIND_RECORDS};
 
 /* ---- identity -------------------------------------------------------------------------------- */
 
@@ -343,7 +343,7 @@ TEST(what_does_not_agree_is_refused)
     }
 }
 
-/* Five vectors in six columns, the last of which is nobody's. */
+/* Five vectors in six columns, the last of which has no vector. */
 TEST(a_column_without_a_vector_is_refused)
 {
     tamis_options o = {.growth = TAMIS_DYNAMIC, .capacity = 100, .vectors = 10};
@@ -365,19 +365,19 @@ TEST(a_column_without_a_vector_is_refused)
 TEST(refuses_a_record_without_its_value)
 {
     uint64_t rng = harness_seed();
-    struct set *x = set_of(KIND_INDEX, (tamis_records_options){.set.capacity = 100,
-                                                               .set.deletable = true,
-                                                               .verifier = TAMIS_VERIFIER_TABLE});
+    struct set *x = set_of(KIND_RECORDS, (tamis_records_options){.set.capacity = 100,
+                                                                 .set.deletable = true,
+                                                                 .verifier = TAMIS_VERIFIER_TABLE});
     struct bytes bytes = bytes_of_set(x, 0);
     struct container c;
     struct head head;
-    CHECK(as_decoder(&bytes, KIND_INDEX, NULL, &rng));
-    CHECK(set_open(&c, &head, KIND_INDEX, bytes.data, bytes.len, NULL) == TAMIS_OK);
+    CHECK(as_decoder(&bytes, KIND_RECORDS, NULL, &rng));
+    CHECK(set_open(&c, &head, KIND_RECORDS, bytes.data, bytes.len, NULL) == TAMIS_OK);
     put_u64(bytes.data + (head.layers - bytes.data) + 24, 1);
     put_u64(bytes.data + BODY_AT + 168, 1);
     bytes_repair(&bytes);
-    CHECK(set_open(&c, &head, KIND_INDEX, bytes.data, bytes.len, NULL) == TAMIS_OK);
-    CHECK(!as_decoder(&bytes, KIND_INDEX, NULL, &rng));
+    CHECK(set_open(&c, &head, KIND_RECORDS, bytes.data, bytes.len, NULL) == TAMIS_OK);
+    CHECK(!as_decoder(&bytes, KIND_RECORDS, NULL, &rng));
     bytes_free(&bytes);
     set_free(x);
 }
@@ -385,23 +385,23 @@ TEST(refuses_a_record_without_its_value)
 /* What must hold in a table, each broken alone. */
 TEST(tables_that_cannot_be_are_refused)
 {
-    struct set *x = set_of(KIND_INDEX, (tamis_records_options){.set.capacity = 100,
-                                                               .set.deletable = true,
-                                                               .verifier = TAMIS_VERIFIER_TABLE});
+    struct set *x = set_of(KIND_RECORDS, (tamis_records_options){.set.capacity = 100,
+                                                                 .set.deletable = true,
+                                                                 .verifier = TAMIS_VERIFIER_TABLE});
     for (uint64_t i = 0; i < 20; i++)
         CHECK(item_add(x, i) == TAMIS_OK);
     struct bytes good = bytes_of_set(x, 0);
     struct container c;
     struct head head;
-    CHECK(set_open(&c, &head, KIND_INDEX, good.data, good.len, NULL) == TAMIS_OK);
+    CHECK(set_open(&c, &head, KIND_RECORDS, good.data, good.len, NULL) == TAMIS_OK);
     struct section table = {0};
     for (uint32_t i = 0; i < c.sections && table.type != SECTION_TABLE; i++)
         table = container_section(&c, i);
     uint64_t second = get_u64(good.data + table.offset + TABLE_PAIR);
-    refused_with(&good, KIND_INDEX, table, 0, second, 8, "not in order");
-    refused_with(&good, KIND_INDEX, table, 8, 0, 8, "copies of a value");
-    refused_with(&good, KIND_INDEX, table, 8, UINT64_MAX, 8, "copies of a value");
-    refused_with(&good, KIND_INDEX, table, 8, 2, 8, "not the records of the layer");
+    refused_with(&good, KIND_RECORDS, table, 0, second, 8, "not in order");
+    refused_with(&good, KIND_RECORDS, table, 8, 0, 8, "copies of a value");
+    refused_with(&good, KIND_RECORDS, table, 8, UINT64_MAX, 8, "copies of a value");
+    refused_with(&good, KIND_RECORDS, table, 8, 2, 8, "not the records of the layer");
     bytes_free(&good);
     set_free(x);
 }
@@ -411,7 +411,7 @@ TEST(tables_that_cannot_be_are_refused)
 TEST(cut_short_with_something_wrong)
 {
     struct set *x = set_of(
-        KIND_INDEX, (tamis_records_options){.set.capacity = 5, .verifier = TAMIS_VERIFIER_TABLE});
+        KIND_RECORDS, (tamis_records_options){.set.capacity = 5, .verifier = TAMIS_VERIFIER_TABLE});
     for (uint64_t i = 0; i < 20; i++) /* in several layers, each with its table */
         CHECK(item_add(x, i) == TAMIS_OK);
     for (unsigned repaired = 0; repaired < 2; repaired++) {
@@ -420,7 +420,7 @@ TEST(cut_short_with_something_wrong)
         uint64_t len;
         uint8_t pair[TABLE_PAIR];
         tamis_reason reason = {0};
-        CHECK(container_open(&c, bytes.data, bytes.len, KIND_INDEX, NULL) == TAMIS_OK);
+        CHECK(container_open(&c, bytes.data, bytes.len, KIND_RECORDS, NULL) == TAMIS_OK);
         uint8_t *pairs =
             bytes.data + (container_find(&c, SECTION_TABLE, 2, &len) - (const uint8_t *)c.data);
         CHECK(len >= 2 * TABLE_PAIR);
@@ -483,7 +483,7 @@ static bool can_be_kept(const struct subject *s)
 {
     const tamis_options *o =
         s->kind == KIND_FILTER ? &s->past.history.options : &s->world.options.set;
-    if (s->kind == KIND_INDEX)
+    if (s->kind == KIND_RECORDS)
         return !o->deletable && s->world.options.verifier != TAMIS_VERIFIER_TABLE;
     return o->growth == TAMIS_SMOOTH || (!o->deletable && !o->shared_adds &&
                                          o->growth != TAMIS_DYNAMIC && o->growth != TAMIS_WINDOW);
@@ -577,7 +577,7 @@ TEST(the_moment_is_kept_while_items_are_added)
         if (of[i].filter)
             moment(KIND_FILTER, &of[i].o, &rng);
         if (of[i].records)
-            moment(KIND_INDEX, &of[i].o, &rng);
+            moment(KIND_RECORDS, &of[i].o, &rng);
     }
 }
 
@@ -627,9 +627,9 @@ TEST(what_cannot_be_kept)
     } of[] = {{KIND_FILTER, {.set.growth = TAMIS_SCALABLE, .set.deletable = true}},
               {KIND_FILTER, {.set.growth = TAMIS_DYNAMIC, .set.capacity = 1000}},
               {KIND_FILTER, {.set.growth = TAMIS_WINDOW, .set.capacity = 1000}},
-              {KIND_INDEX, {.set.capacity = 1000, .set.deletable = true}},
-              {KIND_INDEX, {.set.capacity = 1000, .verifier = TAMIS_VERIFIER_TABLE}},
-              {KIND_INDEX,
+              {KIND_RECORDS, {.set.capacity = 1000, .set.deletable = true}},
+              {KIND_RECORDS, {.set.capacity = 1000, .verifier = TAMIS_VERIFIER_TABLE}},
+              {KIND_RECORDS,
                {.set.capacity = 1000, .set.deletable = true, .verifier = TAMIS_VERIFIER_TABLE}}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         struct set *set = set_of(of[i].kind, of[i].o);
@@ -682,10 +682,10 @@ TEST(large_filters_with_large_counters)
 TEST(large_tables)
 {
     uint64_t rng = harness_seed() + 8, n = 300000;
-    struct set *set = set_of(KIND_INDEX, (tamis_records_options){.set.capacity = n,
-                                                                 .set.deletable = true,
-                                                                 .verifier = TAMIS_VERIFIER_TABLE,
-                                                                 .set.hash = TAMIS_SIP});
+    struct set *set = set_of(KIND_RECORDS, (tamis_records_options){.set.capacity = n,
+                                                                   .set.deletable = true,
+                                                                   .verifier = TAMIS_VERIFIER_TABLE,
+                                                                   .set.hash = TAMIS_SIP});
     for (uint64_t i = 0; i < n; i++)
         CHECK(item_add(set, i) == TAMIS_OK);
     large(set, 4 << 20, &rng);
@@ -710,7 +710,7 @@ TEST(a_table_of_one_run)
 {
     uint64_t rng = harness_seed() + 10;
     tamis_records_options o = {.set.capacity = 100, .verifier = TAMIS_VERIFIER_TABLE};
-    struct set *x = set_of(KIND_INDEX, o);
+    struct set *x = set_of(KIND_RECORDS, o);
     struct table *table = &set_part(x, 2)->table;
     CHECK(table_reserve(table, &mem_system, 8000));
     for (uint64_t value = 0; table->used < 8000; value++)

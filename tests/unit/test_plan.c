@@ -213,7 +213,7 @@ static void block_key(uint64_t *rng, unsigned k, uint64_t lanes[8])
     }
 }
 
-/* Fills a vector of 256 blocks and asks it for strangers; also counts its ones. */
+/* Fills a vector of 256 blocks and queries it for non-members; also counts its ones. */
 static double simulate(uint64_t *rng, unsigned k, int n, int asked, double *ones)
 {
     static uint64_t block[256][8];
@@ -419,7 +419,7 @@ TEST(outside_the_domain)
             tamis_plan_dynamic_present(x, y, 1000000000000, 7);
             tamis_plan_dynamic_limits(x, y, x, y);
             tamis_plan_flexible(x, i, y, UINT64_MAX, NULL, 0);
-            tamis_plan_index_of((unsigned)i, (unsigned)j, x, y, x);
+            tamis_plan_records_of((unsigned)i, (unsigned)j, x, y, x);
             tamis_plan_replica_of(1000, 4, x, y, x, y, x, y);
             tamis_plan_report(x, (unsigned)i, y, i * j, 1, out, 8);
             tamis_plan_bits_whole(UINT64_MAX, x);
@@ -514,14 +514,14 @@ TEST(dynamic_best_rows)
     static double p[N], cum[N];
     static const double saved[] = {.19, .23, .35, .05, .19}; /* paper: 20 % for normal */
     for (int law = 0; law < 5; law++) {
-        int bad = law == 0   ? tamis_plan_sizes_uniform(p, N)
-                  : law == 1 ? tamis_plan_sizes_normal(p, N, N / 2, sqrt(20))
-                  : law == 2 ? tamis_plan_sizes_zipf_min(p, N, .4)
-                  : law == 3 ? tamis_plan_sizes_zipf_max(p, N, .4)
-                             : tamis_plan_sizes_zipf_random(p, N, .4, 1);
-        CHECK(bad == 0);
+        bool good = law == 0   ? tamis_plan_sizes_uniform(p, N)
+                    : law == 1 ? tamis_plan_sizes_normal(p, N, N / 2, sqrt(20))
+                    : law == 2 ? tamis_plan_sizes_zipf_min(p, N, .4)
+                    : law == 3 ? tamis_plan_sizes_zipf_max(p, N, .4)
+                               : tamis_plan_sizes_zipf_random(p, N, .4, 1);
+        CHECK(good);
         memcpy(cum, p, sizeof p);
-        CHECK(tamis_plan_sizes_cumulate(cum, N) == 0);
+        CHECK(tamis_plan_sizes_cumulate(cum, N));
         NEAR(cum[N - 1], 1, 1e-12);
         tamis_plan_rows v = tamis_plan_dynamic_best(cum, N, .0098);
         NEAR(1 - v.ratio, saved[law], .01);
@@ -539,8 +539,8 @@ TEST(dynamic_best_rows)
     CHECK(spurious < expected_bits(p, N, .0098, 5, 1) / one);
     CHECK(tamis_plan_dynamic_best(NULL, 5, .1).s == 0 && tamis_plan_dynamic_best(cum, N, 1).s == 0);
     p[3] = -1;
-    CHECK(tamis_plan_sizes_cumulate(p, N) == -1 && tamis_plan_sizes_normal(p, N, 3, 0) == -1);
-    CHECK(tamis_plan_sizes_normal(p, N, -1e9, 1) == 0 && p[0] > .99); /* the mean far outside */
+    CHECK(!tamis_plan_sizes_cumulate(p, N) && !tamis_plan_sizes_normal(p, N, 3, 0));
+    CHECK(tamis_plan_sizes_normal(p, N, -1e9, 1) && p[0] > .99); /* the mean far outside */
 }
 
 TEST(dynamic_best_rows_of_a_million)
@@ -591,7 +591,7 @@ TEST(dynamic_at_the_smallest_rates)
     double cum[64];
     for (unsigned i = 0; i < 64; i++)
         cum[i] = 1;
-    CHECK(tamis_plan_sizes_cumulate(cum, 64) == 0);
+    CHECK(tamis_plan_sizes_cumulate(cum, 64));
     for (unsigned i = 0; i < sizeof tiny / sizeof *tiny; i++) {
         for (uint64_t s = 1; s <= 64; s++) {
             tamis_plan_rows v = tamis_plan_dynamic_at(cum, 64, tiny[i], s);
@@ -812,7 +812,7 @@ TEST(verification_values)
 
 TEST(index_classes)
 {
-    tamis_plan_index v = tamis_plan_index_of(3, 7, 1280, 900, 0);
+    tamis_plan_records v = tamis_plan_records_of(3, 7, 1280, 900, 0);
     double f = pow(1 - exp(-900 / 1280.0), 7), h = v.verify.attenuated;
     NEAR(v.attribute, f, 1e-12);
     REL(v.fresh.pbf, f * f * f, 1e-12);
@@ -821,13 +821,13 @@ TEST(index_classes)
     CHECK(v.stored == 0 && v.in_range.pbf == v.fresh.pbf);
     CHECK(v.recombined.pbf == 1 && v.recombined.ht_basic == v.verify.basic);
     REL(v.recombined.bf_mixed, f, 1e-9);
-    v = tamis_plan_index_of(3, 7, 1280, 900, 2000);
+    v = tamis_plan_records_of(3, 7, 1280, 900, 2000);
     double rho = 1 - pow(1 - 1 / 2000.0, 900), few = pow(1 - exp(-rho * 2000 / 1280), 7);
     NEAR(v.stored, rho, 1e-12);
     REL(v.in_range.pbf, pow(rho + (1 - rho) * few, 3), 1e-12);
     CHECK(v.in_range.pbf > v.fresh.pbf && v.in_range.pbf < 1);
-    CHECK(isnan(tamis_plan_index_of(0, 7, 1280, 900, 0).fresh.pbf));
-    CHECK(isnan(tamis_plan_index_of(3, 7, 1280, -1, 0).recombined.pbf));
+    CHECK(isnan(tamis_plan_records_of(0, 7, 1280, 900, 0).fresh.pbf));
+    CHECK(isnan(tamis_plan_records_of(3, 7, 1280, -1, 0).recombined.pbf));
 }
 
 /* ---- replicas ---- */

@@ -310,7 +310,7 @@ static void cell_check(const struct cell *c, const struct result *r)
               r->rate, (r->rate - c->p) / r->sigma);
     CHECK_MSG(fabs(r->now - r->rate) <= 6 * r->sigma + 0.03 * r->now, "%s: measured %g, said %g",
               name, r->rate, r->now);
-    /* A key whose bits were all set leaves no trace: the estimate may miss so many. */
+    /* A key whose bits were all set leaves no trace: the estimate may miss this many. */
     double most = keys_before(c) ? r->items / (1 - c->p) : (double)c->n;
     double least = c->deletable ? (double)c->n * (1 - c->p) : r->items;
     CHECK_MSG(r->distinct >= least - 5 * r->distinct_sigma &&

@@ -35,7 +35,7 @@ static uint64_t clock_read(void *context)
     return *(uint64_t *)context += 1000;
 }
 
-/* Adds until it is refused, or to so many times the capacity. */
+/* Adds until it is refused, or to this many times the capacity. */
 static void fill(tamis_filter *f, uint64_t *rng, const tamis_options *o)
 {
     bool grows = o->growth > TAMIS_DYNAMIC;

@@ -1,4 +1,4 @@
-/* The reader without memory: every allocation of opening, reading, parsing and reading again made to
+/* The reader where memory runs out: every allocation of opening, reading, parsing and reading again made to
  * fail once. It says so, leaks nothing, and never gives other records than those that are there.
  *
  * The reader and the libraries of compression take their memory from malloc, so it is replaced here;

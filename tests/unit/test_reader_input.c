@@ -181,9 +181,44 @@ TEST(cuts_are_where_the_parser_ends_records)
             want++;
         CHECK_MSG(end == (want < len ? want : len), "<%s> of %zu from %zu: %zu, not %zu",
                   text.data ? text.data : "", most, target, end, want);
+        for (size_t i = 1; i < end && !cut.folded; i++)
+            CHECK_MSG(text.data[i - 1] != '\n' || !inside[i], "<%s>: folded at %zu", text.data, i);
+        CHECK_MSG(!cut.folded || memchr(text.data, '"', end), "<%s>: folded before %zu", text.data,
+                  end);
         parser_free(p);
         selection_free(s);
         buf_free(&text);
+    }
+}
+
+/* Whether the lines of a segment are records does not depend on what follows it. */
+TEST(quoted_line_ends_behind_the_cut_do_not_count)
+{
+    const char text[] = "1,\"2\"\n3,\"4\n5\"\n6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n";
+    struct dialect dialect = {
+        .format = READ_CSV, .delimiter = ',', .record_max = 1000, .quoted_max = 1000};
+    for (size_t target = 1; target <= 16; target++) {
+        struct cut cut = {.dialect = &dialect};
+        size_t end = cut_search(&cut, (const uint8_t *)text, sizeof text - 1, target, true);
+        CHECK(end == (target <= 6 ? 6u : target <= 14 ? 14u : sizeof text - 1));
+        CHECK_MSG(cut.folded == (target > 6), "cut at %zu", end);
+    }
+}
+
+/* However the text arrives: a closing quote may be the last byte of what there is. */
+TEST(quoted_line_ends_count_wherever_the_text_is_cut_off)
+{
+    const char text[] =
+        "ann,1.50,10.0.0.1,1706741999,7\n,1e2,10.0.0.5,2024-02-01,+7\n\"h\ni\",15e-1,x\n"
+        "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28\n";
+    struct dialect dialect = {
+        .format = READ_CSV, .delimiter = ',', .record_max = 1000, .quoted_max = 1000};
+    for (size_t first = 1; first < sizeof text - 1; first++) {
+        struct cut cut = {.dialect = &dialect};
+        CHECK(cut_search(&cut, (const uint8_t *)text, first, SIZE_MAX, false) == 0);
+        CHECK(cut_search(&cut, (const uint8_t *)text, sizeof text - 1, SIZE_MAX, true) ==
+              sizeof text - 1);
+        CHECK_MSG(cut.folded, "after %zu bytes", first);
     }
 }
 
@@ -366,6 +401,7 @@ static void check_read(struct input *input, const struct kept *k, size_t i, stru
     const struct input_segment *s = &k->segment[i];
     tamis_error error = input_read(input, s, text, &reason);
     CHECK_MSG(error == TAMIS_OK, "%s, segment %zu: %s", input->path, i, reason.text);
+    CHECK(text->lined == s->lined);
     CHECK_MSG(text->len == s->len &&
                   memcmp(text->data, k->text.data + (s->offset - k->segment[0].offset), s->len) ==
                       0,
@@ -745,19 +781,20 @@ TEST(formats_are_seen)
     DETECT("x.csv.1", "{}\n", READ_CSV, "{}");
     DETECT("x.tsv-20261115.gz", "a,b\n", READ_TSV, "a,b");
     DETECT("x.jsonl.2026-11-15_23-00", "a,b\n", READ_JSONL, NULL);
-    DETECT("x.jsonl.", "a,b\n", READ_CSV, "a,b");
-    DETECT("x.jsonl-a1", "a,b\n", READ_CSV, "a,b");
-    DETECT("x.jsonl1", "a,b\n", READ_CSV, "a,b");
-    DETECT("2026-11-15", "a,b\n", READ_CSV, "a,b");
+    DETECT("x.jsonl.", "a,b\n1,2\n", READ_CSV, "a,b");
+    DETECT("x.jsonl-a1", "a,b\n1,2\n", READ_CSV, "a,b");
+    DETECT("x.jsonl1", "a,b\n1,2\n", READ_CSV, "a,b");
+    DETECT("2026-11-15", "a,b\n1,2\n", READ_CSV, "a,b");
     DETECT("x.log", "\n {\"a\":1}\n", READ_JSONL, NULL);
-    DETECT("x", "a,b\tc\n", READ_TSV, "a,b\tc");
+    DETECT("x", "a,b\tc\n1\t2\n", READ_TSV, "a,b\tc");
     DETECT("x", "a,b\nc\td\n", READ_CSV, "a,b");
     DETECT("x", "\xef\xbb\xbf{}\n", READ_JSONL, NULL);
-    DETECT("x", "\xef\xbb\xbf\"a\",b\r\n", READ_CSV, "\"a\",b");
+    DETECT("x", "\xef\xbb\xbf\"a\",b\r\n1,2\r\n", READ_CSV, "\"a\",b");
     DETECT("x", "\n\r\n\na,\"b\nb\"\r\n1,2\n", READ_CSV, "a,\"b\nb\"");
     DETECT("x", "", READ_CSV, "");
     DETECT("x", "\n\n", READ_CSV, "");
-    DETECT("x", "a,b", READ_CSV, "a,b");
+    DETECT("x", "a,b", READ_TEXT, NULL);
+    DETECT("x.csv", "a,b", READ_CSV, "a,b");
     DETECT("x.csv", "\"a,b\n1,2\n", READ_CSV, "\"a,b");
 }
 
@@ -775,15 +812,15 @@ TEST(empty_inputs_have_no_records)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct buf got = {0}, packed = {0};
         buf_add(&got, "", 0);
-        write_file("empty", texts[i], strlen(texts[i]));
-        CHECK(show_input(&got, NULL, "empty", &options, "a", 0, NULL, NULL) == TAMIS_OK);
+        write_file("empty.csv", texts[i], strlen(texts[i]));
+        CHECK(show_input(&got, NULL, "empty.csv", &options, "a", 0, NULL, NULL) == TAMIS_OK);
         pack_gz(&packed, texts[i], strlen(texts[i]), 0, 0);
-        write_file("empty.gz", packed.data, packed.len);
-        CHECK(show_input(&got, NULL, "empty.gz", &options, "a", 0, NULL, NULL) == TAMIS_OK);
+        write_file("empty.csv.gz", packed.data, packed.len);
+        CHECK(show_input(&got, NULL, "empty.csv.gz", &options, "a", 0, NULL, NULL) == TAMIS_OK);
         packed.len = 0;
         pack_zst(&packed, texts[i], strlen(texts[i]), 0);
-        write_file("empty.zst", packed.data, packed.len);
-        CHECK(show_input(&got, NULL, "empty.zst", &options, "a", 0, NULL, NULL) == TAMIS_OK);
+        write_file("empty.csv.zst", packed.data, packed.len);
+        CHECK(show_input(&got, NULL, "empty.csv.zst", &options, "a", 0, NULL, NULL) == TAMIS_OK);
         CHECK_MSG(got.len == 0, "%zu: %s", i, got.data);
         buf_free(&got);
         buf_free(&packed);

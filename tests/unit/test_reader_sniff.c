@@ -37,6 +37,13 @@ TEST(what_is_read)
          NULL, READ_COMMON, READ_AUTO},
         {"[2026-01-02 10:00] INFO start\n", 0, NULL, READ_TEXT, READ_AUTO},
         {"id\na,b\na,b\na,b\n", 0, NULL, READ_TEXT, READ_AUTO},
+        /* a header needs values below it, or the name of the file: a line of text would be lost */
+        {"disk full, giving up\n", 0, NULL, READ_TEXT, READ_AUTO},
+        {"disk full, giving up\n", 0, NULL, READ_CSV, READ_CSV},
+        {"error\twhy\n", 0, NULL, READ_TEXT, READ_AUTO},
+        {"error\nwarning\nfine\n", 0, NULL, READ_TEXT, READ_AUTO},
+        {"x", 0, NULL, READ_TEXT, READ_AUTO},
+        {"10.0.0.1\n10.0.0.2\n", 0, NULL, READ_CSV, READ_AUTO},
         {"2026-01-02 10:00:00,123 INFO a\n2026-01-02 10:00:00,124 INFO b\n", 0, NULL, READ_TEXT,
          READ_AUTO},
         {"\n\r\n \n", 0, NULL, READ_CSV, READ_AUTO},

@@ -207,6 +207,8 @@ TEST(kinds_and_families_are_kept_apart)
     uint8_t key[TAMIS_KEY_LEN] = {1};
     tamis_records_options o = {.set.key = key};
     tamis_records *x = make(o, 2, NULL), *y = make(o, 3, NULL), *z = make(o, 2, NULL);
+    uint8_t back[TAMIS_KEY_LEN];
+    CHECK(tamis_records_key(x, back) && memcmp(back, key, sizeof key) == 0);
     CHECK(tamis_records_merge(x, y, 0, NULL) == TAMIS_ESHAPE &&
           tamis_records_merge(x, z, 0, NULL) == TAMIS_OK);
     CHECK(tamis_records_remove(x, (tamis_key[2]){{"", 0}, {"", 0}}, NULL) == TAMIS_EKIND);
@@ -464,7 +466,7 @@ static double ask_class(const tamis_records *x, enum class class, uint32_t p, ui
                 uint64_t value = FRESH + (rng_next(rng) >> 8);
                 if (class >= RECOMBINED) { /* of any record but the first's, after the first */
                     value = j == 0 ? first : (first + 1 + rng_next(rng) % (n - 1)) % n;
-                    if (distinct && distinct[j]) /* a neighbour in so many steps differs */
+                    if (distinct && distinct[j]) /* a neighbour in this many steps differs */
                         value %= distinct[j];
                 }
                 records[i * p + j] = digest_of(x, j, value);
@@ -658,8 +660,7 @@ TEST(published_values_collide_as_corrected)
             }
 }
 
-/* Equal values in two attributes: that both are taken for stored must be no likelier than if they
-   were strangers. */
+/* Equal values in two attributes: false positives of one say nothing about the other. */
 TEST(attributes_err_apart)
 {
     struct tally one = {0}, both = {0};

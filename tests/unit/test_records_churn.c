@@ -90,7 +90,7 @@ static bool churn_turn(struct churn *c, bool oldest)
     return all_there(c);
 }
 
-/* Of so many records of strange values, how many may be there by these attributes. */
+/* Of this many records of strange values, how many may be there by these attributes. */
 static uint32_t false_positives(const tamis_records *x, uint64_t mask, uint32_t probes)
 {
     uint32_t n = 0;

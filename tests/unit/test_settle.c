@@ -174,7 +174,7 @@ TEST(counters_escape_and_come_back)
 
 /* ---- forged keys ----------------------------------------------------------------------------- */
 
-/* Where a key of so many digests would begin to be looked for, were this the secret. */
+/* Where a key of this many digests would begin to be looked for, were this the secret. */
 static uint64_t home_if(uint64_t secret, const tamis_digest *key, uint32_t width)
 {
     uint64_t home = secret;

@@ -3,6 +3,7 @@
 
 #include "fault.h"
 #include "harness.h"
+#include "histories.h"
 #include "set/set.h"
 
 static void key_of(uint64_t i, char out[24], size_t *len)
@@ -108,7 +109,7 @@ TEST(plain_counts_fresh_keys)
     tamis_filter_info(f, &facts);
     CHECK(facts.items <= 50000 && facts.items > 49500);
     CHECK(facts.growth == TAMIS_SMOOTH && facts.fpp == 0.01 && facts.fpp_now < 0.01);
-    CHECK_MSG((double)facts.bytes * 8 / 50000 < 24, "%g bits per key",
+    CHECK_MSG((double)facts.bytes * 8 / 50000 < 26, "%g bits per key",
               (double)facts.bytes * 8 / 50000);
     tamis_filter_free(f);
 }
@@ -180,6 +181,45 @@ TEST(unions)
         tamis_filter_free(a);
         tamis_filter_free(b);
     }
+}
+
+/* A filter of n keys, of which ten times as many have come and gone, then with n others in a union, then a tenth of it. */
+static void keep_rate(double fpp, uint64_t n)
+{
+    tamis_filter *f = make(fpp, 0, true), *other;
+    CHECK(tamis_filter_clone(&other, f) == TAMIS_OK);
+    fill(f, 0, n);
+    check_rate(f, fpp);
+    uint64_t first = 0;
+    for (unsigned turn = 0; turn < 10; turn++, first += n) {
+        for (uint64_t i = 0, step = n / 10; i < n; i += step) {
+            for (uint64_t j = first + i; j < first + i + step; j++)
+                CHECK(take(f, j) == TAMIS_REMOVED);
+            fill(f, first + n + i, first + n + i + step);
+        }
+        check_rate(f, fpp);
+    }
+    check_all(f, first, first + n);
+    fill(other, first + n, first + 2 * n);
+    CHECK(tamis_filter_merge(f, other, 0, NULL) == TAMIS_OK);
+    check_all(f, first, first + 2 * n);
+    check_rate(f, fpp);
+    for (uint64_t j = first; j < first + 2 * n; j++)
+        CHECK(j % 10 == 0 || take(f, j) == TAMIS_REMOVED);
+    check_rate(f, fpp);
+    for (uint64_t j = first; j < first + 2 * n; j += 10)
+        CHECK(has(f, j));
+    tamis_filter_free(other);
+    tamis_filter_free(f);
+}
+
+TEST(the_rate_is_kept_through_churn_unions_and_shrinking)
+{
+    static const double rates[] = {0.1, 0.01, 0.001, 0.0001};
+    uint64_t most = harness_long() ? 1000000 : harness_slow() ? 1000 : 10000;
+    for (unsigned i = 0; i < 4; i++)
+        for (uint64_t n = 10; n <= most; n *= 10)
+            keep_rate(rates[i], n);
 }
 
 /* Entries that came in their order would crowd the lines of a small set. */
@@ -323,6 +363,37 @@ TEST(unions_of_compact_filters)
     check_rate(a, facts.fpp);
     tamis_filter_free(a);
     tamis_filter_free(b);
+}
+
+/* Small compact filters have spread vectors, others blocked ones: lines go with either, but not the two together. */
+TEST(unions_of_compact_filters_and_lines)
+{
+    static const uint8_t key[TAMIS_KEY_LEN] = {1};
+    tamis_options o = {.key = key};
+    for (unsigned into = 0; into < 2; into++) {
+        tamis_filter *f[2] = {compact(5000), NULL}, *large = compact(50000);
+        tamis_filter_facts facts;
+        struct bytes bytes;
+        CHECK(tamis_filter_new(&f[1], &o, NULL) == TAMIS_OK);
+        fill(f[0], 0, 4000);
+        fill(f[1], 4000, 7000);
+        fill(large, 0, 10);
+        CHECK(tamis_filter_merge(f[into], f[1 - into], TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
+        check_all(f[into], 0, 7000);
+        tamis_filter_info(f[into], &facts);
+        CHECK(facts.layout == TAMIS_SPREAD && facts.vectors == 1);
+        check_rate(f[into], facts.fpp);
+        bytes = bytes_of(f[into], 0);
+        tamis_filter *loaded = NULL;
+        CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, NULL, NULL) == TAMIS_OK);
+        check_all(loaded, 0, 7000);
+        CHECK(tamis_filter_merge(f[into], large, TAMIS_MERGE_RESTATE, NULL) == TAMIS_ESHAPE);
+        bytes_free(&bytes);
+        tamis_filter_free(loaded);
+        tamis_filter_free(large);
+        tamis_filter_free(f[0]);
+        tamis_filter_free(f[1]);
+    }
 }
 
 /* Within the capacity two vectors become one, and it still takes keys. */

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include "bits/lines_place.h"
+#include "bits/lines_stash.h"
 #include "fault.h"
 #include "format/format.h"
 #include "harness.h"
@@ -111,7 +112,7 @@ TEST(every_width_and_size_is_kept)
     uint64_t coarse = 0, excess = 0, stashed = 0, deepest = 0;
     for (unsigned i = 0; i < 5; i++)
         for (unsigned size = 0; size < 3; size++) {
-            static const uint64_t sizes[] = {300, 20000, 1300000};
+            static const uint64_t sizes[] = {300, 20000, 2300000};
             uint64_t keys = size == 2 && i > 1 ? 60000 : sizes[size];
             tamis_filter *f = grown(rates[i], keys, i % 2);
             const struct lines *lines = set_lines(&f->set);
@@ -127,7 +128,7 @@ TEST(every_width_and_size_is_kept)
             check_kept(f, keys, i % 2);
             tamis_filter_free(f);
         }
-    CHECK_MSG(coarse > 100 && excess && stashed > 1000 && deepest == 8, "%g %g %g %g",
+    CHECK_MSG(coarse > 100 && excess && stashed > 1000 && deepest == 9, "%g %g %g %g",
               (double)coarse, (double)excess, (double)stashed, (double)deepest);
 }
 
@@ -203,7 +204,7 @@ static void check_copy(const tamis_filter *f, const tamis_follower *follower)
     tamis_filter *clone = NULL, *copy = NULL;
     uint8_t kept[16], fresh[16], copied[16];
     CHECK(tamis_filter_clone(&clone, f) == TAMIS_OK);
-    CHECK(tamis_follower_filter(follower, &copy) == TAMIS_OK);
+    CHECK(tamis_follower_filter(&copy, follower, NULL) == TAMIS_OK);
     CHECK(set_fingerprint(&f->set, true, kept) == TAMIS_OK);
     CHECK(set_fingerprint(&clone->set, true, fresh) == TAMIS_OK);
     CHECK(set_fingerprint(&copy->set, true, copied) == TAMIS_OK);
@@ -212,7 +213,7 @@ static void check_copy(const tamis_filter *f, const tamis_follower *follower)
     tamis_filter_free(copy);
 }
 
-/* Published while it is split, and joined again; without memory now and then, and then once more. */
+/* Published while it is split, and joined again; memory runs out now and then, and then once more. */
 TEST(copies_follow_growth_and_shrinking)
 {
     struct fault fault;
@@ -227,7 +228,7 @@ TEST(copies_follow_growth_and_shrinking)
     tamis_follower *follower = NULL;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
     CHECK(tamis_origin_new(&origin, f, &(tamis_origin_options){.owner = "x"}, NULL) == TAMIS_OK);
-    CHECK(tamis_follower_new(&follower, &(tamis_follower_options){.lease = 3}) == TAMIS_OK);
+    CHECK(tamis_follower_new(&follower, &(tamis_follower_options){.lease = 3}, NULL) == TAMIS_OK);
     for (unsigned round = 0; round < 60; round++) {
         uint64_t some = round % 3 ? rng_next(&state) % 50 : to - from < 20000 ? 7000 : 20000;
         if (round < 30)
@@ -334,6 +335,80 @@ TEST(turned_bits_do_no_harm)
     bytes_free(&good);
     bytes_free(&bad);
     tamis_filter_free(f);
+}
+
+/* Hides a slot of the stash from lookups, which its line alone tells. */
+static void hide_stashed(struct body *b, uint64_t *rng)
+{
+    const struct stash *stash = atomic_load(&b->stash);
+    uint32_t at = (uint32_t)(rng_next(rng) % stash->room);
+    while (!stash->entry[at])
+        at = stash_next(stash, at);
+    line_set_bound(body_line(b, stash_line(stash->entry[at])), b->width, slot_ones(b->width));
+}
+
+/* Turns a bit somewhere in a part: in its lines, its stash, its lists or its numbers. */
+static void turn_bit(struct body *b, uint64_t *rng)
+{
+    struct part_facts facts = part_facts(b);
+    unsigned what = (unsigned)(rng_next(rng) % (PART_PIECES + 1));
+    uint64_t len = what < PART_PIECES ? part_len(&facts, what) : 0;
+    uint8_t *at = len ? part_data(b, what) + rng_next(rng) % len
+                      : (uint8_t *)(rng_next(rng) % 2 ? &b->mass : &b->keys);
+    *at ^= (uint8_t)(1 << rng_next(rng) % 8);
+}
+
+/* Are all parts judged alike as a whole and by what changed? Returns how many are wrong. */
+static unsigned judged_alike(const struct lines *l, const struct lines *before)
+{
+    unsigned bad = 0;
+    for (uint32_t i = 0; i < lines_parts(l) && lines_parts(l) == lines_parts(before); i++) {
+        const struct body *b = lines_part(l, i), *old = lines_part(before, i);
+        uint8_t *changed = calloc(b->lines / 8 + 1, 1);
+        CHECK(changed);
+        if (b->lines == old->lines && b->width == old->width && b->depth == old->depth) {
+            for (uint64_t line = 0; line < b->lines; line++)
+                if (memcmp(body_line(b, line), body_line(old, line), LINE_BYTES) != 0)
+                    changed[line / 8] |= (uint8_t)(1 << line % 8);
+            const char *whole = part_wrong(b), *since = part_wrong_since(b, old, changed);
+            CHECK_MSG(!whole == !since, "%s, but %s", whole ? whole : "right",
+                      since ? since : "right");
+            bad += whole != NULL;
+        }
+        free(changed);
+    }
+    return bad;
+}
+
+TEST(changes_are_judged_like_whole_parts)
+{
+    uint64_t rng = harness_seed();
+    unsigned bad = 0, coarse = 0, rounds = HARNESS_TIMES(60, 1000);
+    for (unsigned kind = 0; kind < 3; kind++) {
+        static const double rates[] = {0.1, 0.01, 0.0001};
+        tamis_filter *f = grown(rates[kind], kind ? 42000 : 300000, true);
+        for (uint32_t i = 0; i < lines_parts(set_lines(&f->set)); i++)
+            coarse += part_facts(lines_part(set_lines(&f->set), i)).coarse;
+        for (unsigned i = 0; i < rounds; i++) {
+            tamis_filter *other;
+            uint64_t n = rng_next(&rng) % 100, often = 3;
+            CHECK(tamis_filter_clone(&other, f) == TAMIS_OK);
+            fill(other, 500000, 500000 + n);
+            for (uint64_t key = n; key < n + n / 2; key++)
+                CHECK(tamis_filter_remove(other, &key, sizeof key, NULL) == TAMIS_OK);
+            if (i % 4 == 0)
+                CHECK(tamis_filter_remove(other, &often, sizeof often, NULL) == TAMIS_OK);
+            CHECK(judged_alike(set_lines(&other->set), set_lines(&f->set)) == 0);
+            for (unsigned j = i % 8; j < 7; j++)
+                turn_bit(lines_part(set_lines(&other->set), 0), &rng);
+            if (i % 8 == 7)
+                hide_stashed(lines_part(set_lines(&other->set), 0), &rng);
+            bad += judged_alike(set_lines(&other->set), set_lines(&f->set));
+            tamis_filter_free(other);
+        }
+        tamis_filter_free(f);
+    }
+    CHECK_MSG(bad > rounds && coarse, "%u wrong in %u, %u coarse", bad, rounds * 3, coarse);
 }
 
 /* A file that nobody looked at, and that others change: every lookup ends, in its lines and its stash. */

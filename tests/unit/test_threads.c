@@ -21,7 +21,7 @@ struct scene {
     tamis_records *x;      /* or records, of P values that are made of the key */
     const uint32_t *order; /* keys in the order they are added */
     uint32_t n;
-    _Atomic uint32_t published; /* so many are members */
+    _Atomic uint32_t published; /* this many are members */
     _Atomic uint64_t clock;
     _Atomic bool over;
     _Atomic uint64_t asked, readers;
@@ -239,7 +239,7 @@ TEST(readers_beside_fixed_adds)
                      40000, 1);
 }
 
-/* Vectors are let go while readers may be in them. */
+/* Vectors are dropped while readers may be in them. */
 TEST(readers_beside_a_window)
 {
     tamis_options o = {.growth = TAMIS_WINDOW, .capacity = 1000, .window = 1000 * 1000};

@@ -47,7 +47,7 @@ static bool encodes_whole(struct shared *s)
     tamis_follower *again;
     tamis_follower_facts facts;
     if (tamis_follower_encode(s->follower, keep, &kept) != TAMIS_OK ||
-        tamis_follower_new(&again, NULL) != TAMIS_OK)
+        tamis_follower_new(&again, NULL, NULL) != TAMIS_OK)
         return false;
     bool good = tamis_follower_take(again, kept.data, kept.len, 0, NULL, NULL) == TAMIS_OK;
     tamis_follower_info(again, &facts);
@@ -106,7 +106,7 @@ static void run(const tamis_options *options, unsigned versions)
     tamis_origin *origin;
     tamis_origin_options o = {.owner = "x", .targets = {.member_miss = 0.001}};
     pthread_t threads[READERS];
-    CHECK(tamis_follower_new(&s.follower, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_new(&s.follower, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_directory_new(&s.directory, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_filter_new(&f, options, NULL) == TAMIS_OK);
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);

@@ -341,27 +341,29 @@ static void damage(char *text, const char *bytes, uint64_t *rng)
 TEST(a_plain_value_is_its_own_normal_form)
 {
     uint64_t rng = harness_seed();
-    unsigned plain[3] = {0};
+    unsigned plain[3] = {0}, near = 0;
+    struct plain read = {0};
+    char before[64] = "";
     for (int i = 0; i < HARNESS_TIMES(300000, 3000000); i++) {
         char text[64], other[80], normal[64];
         uint8_t bytes[4];
-        tamis_order order, slow;
+        tamis_order slow;
         unsigned r[4];
         for (int j = 0; j < 4; j++)
             r[j] = (unsigned)(rng_next(&rng) % (rng_next(&rng) % 2 ? 12 : 270));
         sprintf(text, "%u.%u.%u.%u", r[0], r[1], r[2], r[3]);
         damage(text, ".0129:/ ", &rng);
-        bool is = plain_ip(text, strlen(text), &order);
+        bool is = plain_ip(text, strlen(text), &read);
         CHECK_MSG(is == (inet_pton(AF_INET, text, bytes) == 1), "%s", text);
         plain[0] += is;
 
         uint64_t number = rng_next(&rng) >> rng_next(&rng) % 64;
         sprintf(text, "%llu", (unsigned long long)number);
         damage(text, "0123456789-+/: ", &rng);
-        if (plain_int(text, strlen(text), &order)) {
+        if (plain_int(text, strlen(text), &read)) {
             sprintf(other, "%lld", strtoll(text, NULL, 10));
-            CHECK_MSG(strcmp(text, other) == 0 && order.whole == strtoll(text, NULL, 10) &&
-                          order.part == 0,
+            CHECK_MSG(strcmp(text, other) == 0 && read.order.whole == strtoll(text, NULL, 10) &&
+                          read.order.part == 0,
                       "%s", text);
             plain[1]++;
         }
@@ -372,19 +374,22 @@ TEST(a_plain_value_is_its_own_normal_form)
         if (r[3] % 2)
             n += sprintf(text + n, ".%0*u", 1 + r[3] / 2 % 9, r[0] % 10);
         strcpy(text + n, "Z");
+        if (r[2] % 2 && *before) /* in the minute of the last one */
+            n = sprintf(text, "%.16s:%02uZ", before, r[1] % 62), near++;
         damage(text, "019.:-TZ ", &rng);
-        if (plain_time(text, strlen(text), &order)) {
+        if (plain_time(text, strlen(text), &read)) {
+            strcpy(before, text);
             sprintf(other, "%.*s+00:00", (int)strlen(text) - 1, text);
             size_t len =
                 tamis_value_normal(TAMIS_TIME, other, strlen(other), normal, sizeof normal);
             CHECK_MSG(len == strlen(text) && memcmp(text, normal, len) == 0, "%s", text);
             CHECK(tamis_value_order(TAMIS_TIME, key_of(other), &slow));
-            CHECK_MSG(tamis_order_compare(order, slow) == 0, "%s", text);
+            CHECK_MSG(tamis_order_compare(read.order, slow) == 0, "%s", text);
             plain[2]++;
         }
     }
-    CHECK_MSG(plain[0] > 10000 && plain[1] > 10000 && plain[2] > 10000, "%u %u %u", plain[0],
-              plain[1], plain[2]);
+    CHECK_MSG(plain[0] > 10000 && plain[1] > 10000 && plain[2] > 10000 && near > 10000,
+              "%u %u %u %u", plain[0], plain[1], plain[2], near);
 }
 
 TEST(types_have_names)

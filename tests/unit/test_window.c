@@ -66,7 +66,7 @@ static void model_tick(struct model *m)
         m->live++;
 }
 
-/* Adds within the window, repeats too: so many are at most in use. */
+/* Adds within the window, repeats too: this many are at most in use. */
 static uint64_t model_room(struct model *m)
 {
     model_tick(m);

@@ -1,5 +1,6 @@
 /* RESERVE, and the options of RESERVE and INSERT. */
 #include "module.h"
+#include "tamis/plan.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -235,6 +236,8 @@ const char *creation_one(struct creation *c, RedisModuleString **argv, int argc,
     }
     bool value = option->with & WITH_VALUE;
     if (value && *i + 1 == argc) {
+        if (c->bf && insert)
+            return "ERR wrong number of arguments for 'bf.insert' command";
         if (option->take == take_expansion)
             return "ERR no expansion";
         snprintf(c->error, sizeof c->error, "ERR %s needs a value", option->name);
@@ -281,13 +284,18 @@ static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
     if (!model && !error)
         error = "ERR LIKE: there is no such key";
     if (model) {
-        tamis_filter_facts info;
-        set_brief(model->set, &info);
-        c->o.hash = info.hash;
-        if (info.hash == TAMIS_H3 && c->chosen && c->o.growth == TAMIS_SMOOTH)
+        tamis_filter_facts info = {0};
+        struct set *set = value_set(model);
+        if (set)
+            set_brief(set, &info);
+        else
+            error = no_memory;
+        value_set_back(model, set);
+        c->o.hash = set ? info.hash : c->o.hash;
+        if (c->o.hash == TAMIS_H3 && c->chosen && c->o.growth == TAMIS_SMOOTH)
             c->o.growth = TAMIS_SCALABLE;
         c->o.key = c->key;
-        set_key(model->set, c->key);
+        value_key(model, c->key);
     }
     rm.CloseKey(key);
     return error;
@@ -378,28 +386,34 @@ static bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
     return true;
 }
 
-/* VALIDATESCALETO: could the filter grow to that many keys? Creating one of that capacity takes a few
-   microseconds, since its pages are not touched. A growing filter takes up to three times the memory. Returns
-   false if it has replied. */
+/* A filter that has grown takes up to three times the memory of a vector for all its keys. */
+static bool scales_to(double fpp, uint64_t n, uint64_t limit)
+{
+    uint64_t bits = tamis_plan_vector(TAMIS_BLOCKED, n, fpp).bits;
+    return bits && bits / 8 <= limit / 3;
+}
+
+/* To a thousandth: planning a vector takes 60 microseconds. */
+uint64_t creation_scales_to(double fpp, uint64_t limit)
+{
+    uint64_t most = 0;
+    for (uint64_t step = CAPACITY_MAX; step > most / 1024; step /= 2)
+        most += scales_to(fpp, most + step, limit) ? step : 0;
+    return most;
+}
+
+/* VALIDATESCALETO: could the filter grow to that many keys? Returns false if it has replied. */
 static bool scales(RedisModuleCtx *ctx, const struct creation *c)
 {
-    tamis_filter *filter = NULL;
-    tamis_options o = c->o;
-    if (c->nonscaling && c->scale_to > o.capacity) {
+    if (c->nonscaling && c->scale_to > c->o.capacity) {
         rm.ReplyWithError(ctx, "ERR cannot use NONSCALING and VALIDATESCALETO options together");
         return false;
     }
-    o.growth = TAMIS_FIXED;
-    o.expansion = 0;
-    o.capacity = c->scale_to;
-    if (!c->nonscaling)
-        o.memory_limit /= 3;
-    tamis_error e = tamis_filter_new(&filter, &o, NULL);
-    tamis_filter_free(filter);
-    if (e != TAMIS_OK)
+    bool good = c->nonscaling || scales_to(c->o.fpp, c->scale_to, c->o.memory_limit);
+    if (!good)
         rm.ReplyWithError(
             ctx, "ERR provided VALIDATESCALETO causes bloom object to exceed memory limit");
-    return e == TAMIS_OK;
+    return good;
 }
 
 static tamis_error filter_make(const struct creation *c, struct set **out, tamis_reason *reason)
@@ -421,6 +435,10 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
     tamis_error e =
         c->records ? records_make(c->records, &set, &reason) : filter_make(c, &set, &reason);
     struct value *v = e == TAMIS_OK ? value_of(set) : NULL;
+    if (v && !value_settle(v, true)) {
+        value_free(v);
+        v = NULL;
+    }
     if (!v) {
         creation_failed(ctx, c, e == TAMIS_OK ? TAMIS_ENOMEM : e, &reason);
         return NULL;
@@ -452,7 +470,10 @@ static int reserve_alike(RedisModuleCtx *ctx, const struct creation *c, RedisMod
         rm.ReplyWithError(ctx, model_error ? model_error : "ERR LIKE: there is no such key");
     } else if (!too_much(ctx, value_bytes(model), "State rate and capacity before LIKE.")) {
         v = value_copy(model);
-        if (!v || set_clear(v->set) != TAMIS_OK) {
+        struct set *set = v ? value_set(v) : NULL;
+        if (set)
+            value_set_keep(v, set);
+        if (!set || set_clear(set) != TAMIS_OK) {
             value_free(v);
             v = NULL;
             reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);

@@ -59,9 +59,9 @@ tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, doub
 
 /* attributes: probability that all p attributes accept; v: collisions of the verifier; f: rate
    of its filter. Thm 5.6 omits the collisions: a filter accepts h + (1-h) f. */
-static tamis_plan_index_rates class_rates(double attributes, const tamis_plan_verify *v, double f)
+static tamis_plan_records_rates class_rates(double attributes, const tamis_plan_verify *v, double f)
 {
-    tamis_plan_index_rates c;
+    tamis_plan_records_rates c;
     c.pbf = attributes;
     c.ht_basic = attributes * v->basic;
     c.ht_basic_mean = attributes * v->basic_mean;
@@ -80,9 +80,9 @@ static double array_rate(double m, unsigned q, double n)
     return pow(-expm1(-n / m), q);
 }
 
-tamis_plan_index tamis_plan_index_of(unsigned p, unsigned q, double m, double n, double range)
+tamis_plan_records tamis_plan_records_of(unsigned p, unsigned q, double m, double n, double range)
 {
-    tamis_plan_index v;
+    tamis_plan_records v;
     int bad = p == 0 || q == 0 || !(m >= 1 && n >= 0 && range >= 0) || (range > 0 && range < 1);
     if (bad) { /* rather than pow(NaN, 0), which is 1 */
         m = NAN;

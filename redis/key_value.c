@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+const char no_memory[] = "OOM the server has no memory for this value";
+
 /* Is it the expected kind of value? Returns NULL, or what to reply. */
 static const char *not_wanted(const struct value *v, enum value_kind kind)
 {
@@ -51,13 +53,28 @@ struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value
     return v;
 }
 
+/* Reports describe the set that the small filter stands for. */
+static void with_small(RedisModuleCtx *ctx, const struct value *v, RedisModuleString **argv,
+                       int argc, value_fn run)
+{
+    struct value shown = *v;
+    shown.set = small_whole(v->small);
+    if (shown.set)
+        run(ctx, &shown, argv, argc);
+    else
+        rm.ReplyWithError(ctx, no_memory);
+    set_free(shown.set);
+}
+
 int with_value(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum value_kind kind,
                int mode, value_fn run)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, argv[1], mode);
     struct value *v = find_value(key, kind, &error);
-    if (v)
+    if (v && v->small)
+        with_small(ctx, v, argv, argc, run);
+    else if (v)
         run(ctx, v, argv, argc);
     else
         rm.ReplyWithError(ctx, error ? error : NOT_FOUND);
@@ -103,11 +120,15 @@ static int reply_full(RedisModuleCtx *ctx, const struct value *v)
 
 static int reply_space(RedisModuleCtx *ctx, const struct value *v)
 {
+    struct set *set = v ? value_set(v) : NULL;
+    uint64_t limit = set ? set_memory_limit(set) : 0;
+    if (v)
+        value_set_back(v, set);
     return reply_printf(
         ctx,
         "ERR the value may not grow past its limit of %llu bytes: spread the keys over several, or "
         "make one with a larger MAXMEM (tamis.value-limit bounds it)",
-        (unsigned long long)(v && v->set ? set_memory_limit(v->set) : 0));
+        (unsigned long long)limit);
 }
 
 int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
@@ -119,7 +140,7 @@ int reply_failure(RedisModuleCtx *ctx, const struct value *v, tamis_error e,
     case TAMIS_ESPACE:
         return reply_space(ctx, v);
     case TAMIS_ENOMEM:
-        return rm.ReplyWithError(ctx, "OOM the server has no memory for this value");
+        return rm.ReplyWithError(ctx, no_memory);
     case TAMIS_EFAMILY:
         return rm.ReplyWithError(ctx, "ERR the values belong to different families: make one LIKE "
                                       "the other, or share tamis.family-key");
@@ -165,6 +186,7 @@ void put_value(RedisModuleKey *key, struct value *v)
     value_recount(v);
     if (rm.KeyType(key) == RM_KEY_EMPTY) {
         rm.ModuleTypeSetValue(key, type, v);
+        value_settle(v, false);
     } else {
         rm.ModuleTypeReplaceValue(key, type, v, &old);
         struct value *was = old;
@@ -176,5 +198,6 @@ void put_value(RedisModuleKey *key, struct value *v)
             was->publication = NULL;
         }
         value_free(was);
+        value_settle(v, false);
     }
 }

@@ -40,15 +40,16 @@ COMMAND(command_card)
 
 /* ---- BF.INFO: five figures by their names ---------------------------------------------------- */
 
-enum { FIGURES = 5, EXPANSION = 4, ERROR_RATE = 5, TIGHTENING = 6, FIGURE_WORDS = 7 };
+enum { FIGURES = 5, EXPANSION = 4, ERROR_RATE = 5, TIGHTENING = 6, MOST = 7, FIGURE_WORDS = 8 };
 
-/* The last two belong to valkey-bloom, and are only returned if requested by name: clients of
+/* The last three belong to valkey-bloom, and are only returned if requested by name: clients of
    RedisBloom know five. Since the rate is the total, the tightening ratio is 1. */
 static const char *const figure_names[FIGURE_WORDS] = {
     "Capacity",       "Size",       "Number of filters", "Number of items inserted",
-    "Expansion rate", "Error rate", "Tightening ratio"};
-static const char *const figure_words[FIGURE_WORDS] = {"CAPACITY",  "SIZE",  "FILTERS",   "ITEMS",
-                                                       "EXPANSION", "ERROR", "TIGHTENING"};
+    "Expansion rate", "Error rate", "Tightening ratio",  "Max scaled capacity"};
+static const char *const figure_words[FIGURE_WORDS] = {
+    "CAPACITY",  "SIZE",  "FILTERS",    "ITEMS",
+    "EXPANSION", "ERROR", "TIGHTENING", "MAXSCALEDCAPACITY"};
 
 static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_facts *info,
                          int i)
@@ -60,6 +61,8 @@ static void reply_figure(RedisModuleCtx *ctx, const struct value *v, const tamis
         rm.ReplyWithNull(ctx);
     else if (i == ERROR_RATE || i == TIGHTENING)
         rm.ReplyWithDouble(ctx, i == ERROR_RATE ? info->fpp : 1);
+    else if (i == MOST)
+        rm.ReplyWithLongLong(ctx, (long long)creation_scales_to(info->fpp, info->memory_limit));
     else
         rm.ReplyWithLongLong(ctx, figures[i]);
 }
@@ -71,7 +74,8 @@ static void reply_bf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     facts_of(v, &info);
     while (argc == 3 && which < FIGURE_WORDS && !is_word(argv[2], figure_words[which]))
         which++;
-    if (which == FIGURE_WORDS) {
+    bool grows = info.growth != TAMIS_FIXED && info.memory_limit;
+    if (which == FIGURE_WORDS || (which == MOST && !grows)) {
         rm.ReplyWithError(ctx, "Invalid information value");
     } else if (argc == 3) {
         if (rm.GetContextFlags(ctx) & RM_FLAG_RESP3) {
@@ -186,7 +190,6 @@ static void reply_foreign(RedisModuleCtx *ctx, const struct value *v)
     say_count(ctx, "vectors", facts.vectors);
     say_count(ctx, "bytes", value_bytes(v));
     say_real(ctx, "fpp", true, facts.fpp);
-    read &= foreign_bytes(v->foreign) <= 4 * (uint64_t)server.work_limit; /* it reads all of them */
     say_real(ctx, "fpp_now", read, read ? foreign_rate_now(v->foreign) + top.fpp_now : 0);
 }
 

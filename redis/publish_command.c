@@ -372,14 +372,19 @@ static void publish(RedisModuleCtx *ctx, struct value *v, RedisModuleString *nam
                     struct publication *p)
 {
     tamis_reason reason = {0};
-    tamis_error e = leads(ctx) ? make_origin(ctx, p, as_filter(v->set), &reason) : TAMIS_OK;
+    struct set *set = value_set(v);
+    tamis_error e = !set         ? TAMIS_ENOMEM
+                    : leads(ctx) ? make_origin(ctx, p, as_filter(set), &reason)
+                                 : TAMIS_OK;
     if (e == TAMIS_OK && !publish_register(rm.GetSelectedDb(ctx), name))
         e = TAMIS_ENOMEM;
     if (e != TAMIS_OK) {
         publication_free(p);
+        value_set_back(v, set);
         reply_failure(ctx, v, e, &reason);
         return;
     }
+    value_set_keep(v, set);
     publication_free(v->publication);
     v->publication = p;
     replicate_publish(ctx, name, p);

@@ -70,55 +70,67 @@ static tamis_error add_to_foreign(RedisModuleCtx *ctx, const struct adding *a, s
 }
 
 /* Adds the next item. */
-static tamis_error add_one(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
-                           bool *fresh)
+static inline tamis_error add_one(RedisModuleCtx *ctx, const struct adding *a, struct value *v,
+                                  bool *fresh)
 {
     size_t len;
     const char *item = rm.StringPtrLen(a->items[a->added], &len);
     if (v->foreign)
         return add_to_foreign(ctx, a, v, item, len, fresh);
-    if (a->nx && tamis_filter_has(as_filter(v->set), item, len))
+    if (a->nx && value_has(v, item, len))
         return TAMIS_OK;
-    return tamis_filter_add(as_filter(v->set), item, len, fresh);
-}
-
-/* Not part of its caller, so that adding one item does not need the room for many. */
-static __attribute__((noinline)) tamis_error add_batch(const struct adding *a, struct value *v,
-                                                       uint8_t *fresh, size_t *done)
-{
-    tamis_digest digests[BATCH];
-    tamis_filter *filter = as_filter(v->set);
-    size_t some = digest_batch(filter, a->items + a->added, a->n - a->added, digests);
-    return tamis_filter_add_many(filter, digests, some, fresh, done);
+    return value_add(v, item, len, fresh);
 }
 
 /* Replicas ignore memory limits: what the master accepted has to fit here. Returns the limit if it was suspended:
    try again, then restore it. */
-static uint64_t limit_aside(RedisModuleCtx *ctx, const struct value *v, tamis_error e)
+static uint64_t limit_aside(RedisModuleCtx *ctx, struct value *v, tamis_error e)
 {
-    uint64_t limit = e == TAMIS_ESPACE && v->set ? set_memory_limit(v->set) : 0;
-    return limit && follows(ctx) && set_limit(v->set, 0) == TAMIS_OK ? limit : 0;
+    if (e != TAMIS_ESPACE || !follows(ctx))
+        return 0;
+    struct set *set = value_set(v);
+    if (set)
+        value_set_keep(v, set);
+    uint64_t limit = set ? set_memory_limit(set) : 0;
+    return limit && set_limit(set, 0) == TAMIS_OK ? limit : 0;
 }
 
-/* Adds the next item, or the next batch of items, and replies. */
-static tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct value *v, bool batch)
+/* Adds the next item and replies. */
+static inline tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
-    bool always = !a->nx && (v->deletable || v->growth == TAMIS_WINDOW), was = false;
+    bool fresh = false;
+    tamis_error e = add_one(ctx, a, v, &fresh);
+    if (UNLIKELY(e != TAMIS_OK)) {
+        uint64_t limit = limit_aside(ctx, v, e);
+        if (limit) {
+            e = add_one(ctx, a, v, &fresh);
+            set_limit(v->set, limit);
+        }
+        if (e != TAMIS_OK)
+            return e;
+    }
+    a->changed |= fresh || (!a->nx && (v->deletable || v->growth == TAMIS_WINDOW));
+    a->added++;
+    reply_added(ctx, a, fresh);
+    return TAMIS_OK;
+}
+
+/* The same for the next items, up to BATCH of them. */
+static __attribute__((noinline)) tamis_error add_batch(RedisModuleCtx *ctx, struct adding *a,
+                                                       struct value *v)
+{
+    tamis_digest digests[BATCH];
     uint8_t fresh[BATCH];
-    size_t done = 0;
-    tamis_error e = batch ? add_batch(a, v, fresh, &done) : add_one(ctx, a, v, &was);
+    size_t some = digest_batch(as_filter(v->set), a->items + a->added, a->n - a->added, digests),
+           done;
+    tamis_error e = tamis_filter_add_many(as_filter(v->set), digests, some, fresh, &done);
     uint64_t limit = done == 0 ? limit_aside(ctx, v, e) : 0;
     if (limit) {
-        e = batch ? add_batch(a, v, fresh, &done) : add_one(ctx, a, v, &was);
+        e = tamis_filter_add_many(as_filter(v->set), digests, some, fresh, &done);
         set_limit(v->set, limit);
     }
-    if (!batch && e == TAMIS_OK) {
-        a->changed |= was || always;
-        a->added++;
-        reply_added(ctx, a, was);
-    }
     for (size_t i = 0; i < done; i++) {
-        a->changed |= fresh[i] || always;
+        a->changed |= fresh[i] || v->deletable || v->growth == TAMIS_WINDOW;
         reply_added(ctx, a, fresh[i]);
     }
     a->added += done;
@@ -126,16 +138,18 @@ static tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct value 
 }
 
 /* Adds all items and replies; returns the number of replies. */
-static long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
+static inline long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
     tamis_error e;
     size_t before;
-    bool batch = !a->nx && a->n > 1 && !v->foreign;
+    bool batch = a->n > 1 && !a->nx && !v->foreign;
     do { /* an error within a batch recurs with the next one, if it persists */
         before = a->added;
-        e = add_next(ctx, a, v, batch);
+        e = batch && !v->small ? add_batch(ctx, a, v) : add_next(ctx, a, v);
     } while (a->added < a->n && a->added > before);
-    size_t left = a->n - a->added, refused = a->dialect == CF ? left : left > 0;
+    if (LIKELY(a->added == a->n))
+        return (long)a->n;
+    size_t refused = a->dialect == CF ? a->n - a->added : 1;
     for (size_t i = 0; i < refused; i++)
         reply_refused(ctx, a, v, e);
     return (long)(a->added + refused);
@@ -286,11 +300,12 @@ COMMAND(command_bf_insert)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static bool foreign_item(const struct value *v, const RedisModuleString *item)
+/* In a small filter, or in one of RedisBloom without the set on top. */
+static bool has_item(const struct value *v, const RedisModuleString *item)
 {
     size_t len;
     const char *text = rm.StringPtrLen(item, &len);
-    return foreign_has(v->foreign, text, len);
+    return v->foreign ? foreign_has(v->foreign, text, len) : value_has(v, text, len);
 }
 
 static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleString **items,
@@ -300,12 +315,14 @@ static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleS
     uint8_t found[BATCH] = {0};
     for (size_t i = 0; i < n;) {
         size_t some = n - i < BATCH ? n - i : BATCH;
+        for (size_t j = 0; v && v->small && j < some; j++)
+            found[j] = has_item(v, items[i + j]);
         if (v && v->set) {
             digest_batch(as_filter(v->set), items + i, some, digests);
             tamis_filter_has_many(as_filter(v->set), digests, some, found);
         }
         for (size_t j = 0; j < some; j++)
-            rm.ReplyWithBool(ctx, found[j] || (v && v->foreign && foreign_item(v, items[i + j])));
+            rm.ReplyWithBool(ctx, found[j] || (v && v->foreign && has_item(v, items[i + j])));
         i += some;
     }
 }
@@ -326,7 +343,7 @@ static int ask_items(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bo
         reply_found(ctx, v, argv + 2, (size_t)argc - 2);
     } else {
         const char *item = rm.StringPtrLen(argv[2], &len);
-        bool found = v && v->set && tamis_filter_has(as_filter(v->set), item, len);
+        bool found = v && (v->small || v->set) && value_has(v, item, len);
         rm.ReplyWithBool(ctx, found || (v && v->foreign && foreign_has(v->foreign, item, len)));
     }
     rm.CloseKey(key);

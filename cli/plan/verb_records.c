@@ -1,13 +1,13 @@
-/* tamis plan index, replica: records with attributes, and stale copies. */
+/* tamis plan records, replica: records with attributes, and stale copies. */
 #include "plan_verb.h"
 
 #include "ui/args.h"
 #include "plot.h"
 #include "ui/report.h"
 
-/* ---- index ----------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
-static void report_class(const char *key, const char *title, const tamis_plan_index_rates *r)
+static void report_class(const char *key, const char *title, const tamis_plan_records_rates *r)
 {
     report_group(key, title);
     report_rate("pbf", "PBF (5.2)", r->pbf);
@@ -22,13 +22,13 @@ static void report_class(const char *key, const char *title, const tamis_plan_in
     report_end();
 }
 
-static tamis_plan_index index_at(const struct plan *p, double n)
+static tamis_plan_records records_at(const struct plan *p, double n)
 {
-    return tamis_plan_index_of((unsigned)p->attributes, (unsigned)p->hashes, (double)p->cells, n,
-                               (double)p->range);
+    return tamis_plan_records_of((unsigned)p->attributes, (unsigned)p->hashes, (double)p->cells, n,
+                                 (double)p->range);
 }
 
-static const struct plot index_plot = {
+static const struct plot records_plot = {
     "Records with attributes", "records", "rate",
     .name = {"one attribute", "PBF, fresh", "PBF-HT (attenuated), fresh",
              "PBF-BF (attenuated), fresh", "PBF-HT, recombined", "PBF-BF, recombined"},
@@ -36,7 +36,7 @@ static const struct plot index_plot = {
 
 static void rates_at(const void *context, double n, double *y)
 {
-    tamis_plan_index v = index_at(context, n);
+    tamis_plan_records v = records_at(context, n);
     const double rates[] = {
         v.attribute,    v.fresh.pbf, v.fresh.ht_attenuated, v.fresh.bf, v.recombined.ht_attenuated,
         v.recombined.bf};
@@ -44,13 +44,13 @@ static void rates_at(const void *context, double n, double *y)
         y[i] = rates[i] > 1e-20 ? rates[i] : __builtin_nan(""); /* smaller ones cannot be seen */
 }
 
-int plan_index(const struct plan *p)
+int plan_records(const struct plan *p)
 {
     if (p->attributes == 0 || p->attributes > 64)
         return complain("wrong value: --attributes: give 1 to 64");
     if (p->cells == 0 || p->items == 0)
         return complain("wrong value '0': --cells, --items: give 1 or more");
-    tamis_plan_index v = index_at(p, (double)p->items);
+    tamis_plan_records v = records_at(p, (double)p->items);
     plan_begin(p);
     report_count("attributes", "attributes p", p->attributes);
     report_count("hashes", "hashes q", p->hashes);
@@ -71,7 +71,7 @@ int plan_index(const struct plan *p)
     report_class("in_range", "queries with values of the same range", &v.in_range);
     report_class("recombined", "queries with stored values, never in one record", &v.recombined);
     report_end();
-    return plot_draw(p->plot, &index_plot, 2 * (double)p->items, rates_at, p);
+    return plot_draw(p->plot, &records_plot, 2 * (double)p->items, rates_at, p);
 }
 
 /* ---- replica --------------------------------------------------------------------------------- */

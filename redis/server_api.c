@@ -1,6 +1,6 @@
 /* The server provides its functions by name, through a pointer that is the first word of the
-   context. See api.h. */
-#include "api.h"
+   context. See server_api.h. */
+#include "server_api.h"
 
 #include <string.h>
 
