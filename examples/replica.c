@@ -62,7 +62,7 @@ static int known_after_restart(const tamis_follower *cache)
     memset(found, 0, sizeof found);
     if (tamis_follower_save(cache, path, NULL) == TAMIS_OK &&
         tamis_follower_new(&again, NULL, NULL) == TAMIS_OK &&
-        tamis_follower_load(again, path, 0, NULL) == TAMIS_OK)
+        tamis_follower_load(again, path, 0, TAMIS_DELAY_UNKNOWN, NULL) == TAMIS_OK)
         tamis_follower_has_many(again, keys, SOME, found);
     for (int i = 0; i < SOME; i++)
         known += found[i];

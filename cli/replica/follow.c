@@ -64,10 +64,11 @@ static bool resume(struct follow *f)
         char path[PATH_MAX];
         tamis_reason reason = {0};
         replicas_path(&f->replicas, name, path);
-        bool known = r->lease && f->replicas.boot[0];
-        uint64_t age = known ? carrier_since(r->heard, carrier_clock()) : AGE_UNKNOWN;
+        bool known = f->replicas.boot[0];
+        uint64_t age = known && r->lease ? carrier_since(r->heard, carrier_clock()) : AGE_UNKNOWN;
         if (r->version &&
-            tamis_directory_load(f->replicas.directory, name, path, age, &reason) != TAMIS_OK) {
+            tamis_directory_load(f->replicas.directory, name, path, age,
+                                 known ? r->delay : TAMIS_DELAY_UNKNOWN, &reason) != TAMIS_OK) {
             remark("%s: fetching it again", reason.text);
             r->epoch = r->version = 0;
         }

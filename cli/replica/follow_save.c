@@ -30,6 +30,7 @@ static bool save_copy(struct replicas *r, uint32_t number, const char *name)
     replica->heard = now > facts.age ? now - facts.age : 0;
     replica->lease = facts.freshness == TAMIS_CURRENT ? facts.lease : 0;
     replica->beat = facts.beat;
+    replica->delay = facts.delay;
     return true;
 }
 

@@ -47,7 +47,7 @@ static void load_whole(const struct locating *l, uint32_t number, const char *na
     char path[PATH_MAX];
     tamis_directory *d = l->replicas.directory;
     replicas_path(&l->replicas, name, path);
-    if (tamis_directory_load(d, name, path, 0, NULL) == TAMIS_OK &&
+    if (tamis_directory_load(d, name, path, 0, TAMIS_DELAY_UNKNOWN, NULL) == TAMIS_OK &&
         !as_told(tamis_directory_follower(d, number), &l->replicas.replica[number])) {
         tamis_directory_drop(d, name, NULL);
         tamis_directory_expect(d, name, NULL, NULL);
@@ -62,7 +62,7 @@ static tamis_filter *load_copy(const struct locating *l, uint32_t number, const 
     tamis_filter *copy = NULL;
     replicas_path(&l->replicas, name, path);
     if (tamis_follower_new(&follower, &o, NULL) == TAMIS_OK &&
-        tamis_follower_load(follower, path, 0, NULL) == TAMIS_OK &&
+        tamis_follower_load(follower, path, 0, TAMIS_DELAY_UNKNOWN, NULL) == TAMIS_OK &&
         as_told(follower, &l->replicas.replica[number]))
         tamis_follower_filter(&copy, follower, NULL);
     tamis_follower_free(follower);

@@ -12,7 +12,7 @@
 #include "sets/set_file.h"
 #include "ui/growing.h"
 
-static const char title[] = "tamis replicas 2\n";
+static const char title[] = "tamis replicas 3\n";
 
 bool replicas_reserve(struct replicas *r, size_t owners)
 {
@@ -74,6 +74,7 @@ static bool read_line(struct replicas *r, const char *line)
 {
     char quoted[3 * TAMIS_OWNER_MAX + 8], name[TAMIS_OWNER_MAX + 1], here[64], text[64];
     unsigned long long epoch, version, heard, lease, beat;
+    long long delay;
     if (sscanf(line, "position %63s", text) == 1) {
         memcpy(r->position, text, sizeof text);
         return true;
@@ -93,8 +94,8 @@ static bool read_line(struct replicas *r, const char *line)
         r->every = lease;
         return true;
     }
-    if (sscanf(line, "owner %772s %llu %llu %llu %llu %llu", quoted, &epoch, &version, &heard,
-               &lease, &beat) != 6 ||
+    if (sscanf(line, "owner %772s %llu %llu %llu %llu %llu %lld", quoted, &epoch, &version, &heard,
+               &lease, &beat, &delay) != 7 ||
         !carrier_unquote(quoted, strlen(quoted), name, sizeof name))
         return false;
     struct replica *replica = replicas_get(r, name);
@@ -104,6 +105,7 @@ static bool read_line(struct replicas *r, const char *line)
         replica->heard = heard;
         replica->lease = lease;
         replica->beat = beat;
+        replica->delay = delay;
     }
     return replica;
 }
@@ -175,10 +177,10 @@ bool replicas_write(const struct replicas *r)
         if (!replica->name)
             continue;
         carrier_quote(replica->name, quoted, sizeof quoted);
-        fprintf(file, "owner %s %llu %llu %llu %llu %llu\n", quoted,
+        fprintf(file, "owner %s %llu %llu %llu %llu %llu %lld\n", quoted,
                 (unsigned long long)replica->epoch, (unsigned long long)replica->version,
                 (unsigned long long)replica->heard, (unsigned long long)replica->lease,
-                (unsigned long long)replica->beat);
+                (unsigned long long)replica->beat, (long long)replica->delay);
     }
     bool good = fflush(file) == 0 && !ferror(file);
     int error = errno;

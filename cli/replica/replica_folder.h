@@ -2,14 +2,15 @@
  * A folder of replicas, which tamis follow writes and tamis locate reads: a file OWNER.replica for each copy, and
  * a file "status", written after them so that it never promises more than they have:
  *
- *     tamis replicas 2
+ *     tamis replicas 3
  *     boot ID                                      of the machine: times are those of its steady clock
  *     reached TIME EVERY                           when the carrier was last reached, and the interval
  *                                                  between writes of the status, in nanoseconds
  *     position POSITION                            of the follower in its stream
  *     serve ADDRESS                                of the HTTP server, if there is one
- *     owner NAME EPOCH VERSION HEARD LEASE BEAT    the time of the last message, and how long the copy
- *                                                  is trusted (0: in doubt)
+ *     owner NAME EPOCH VERSION HEARD LEASE BEAT DELAY
+ *                                                  the time of the last message, how long the copy is
+ *                                                  trusted (0: in doubt), and the delay of messages
  *
  * A copy is trusted during its lease, but not longer than one beat and one EVERY after the carrier was reached: if
  * the follower is cut off or has ended, nobody renews it. On another machine, and after a reboot, all copies are in
@@ -26,6 +27,7 @@ struct replica {
     uint64_t epoch, version; /* of the file; 0, 0: there is none */
     uint64_t heard, lease;   /* carrier_clock of the last message; how long it is trusted */
     uint64_t beat;
+    int64_t delay; /* see tamis_follower_facts */
 };
 
 struct replicas {

@@ -189,6 +189,7 @@ TAMIS_API bool tamis_follower_has(const tamis_follower *follower, const void *ke
 TAMIS_API void tamis_follower_has_many(const tamis_follower *follower, const tamis_key *keys,
                                        size_t n, uint8_t *found);
 
+#define TAMIS_DELAY_UNKNOWN INT64_MAX
 typedef struct tamis_follower_facts {
     char owner[TAMIS_OWNER_MAX + 1]; /* empty before the first message */
     tamis_freshness freshness;
@@ -196,9 +197,11 @@ typedef struct tamis_follower_facts {
     uint64_t epoch, version; /* of the copy; 0, 0: no copy */
     uint64_t newest;         /* newest version known */
     uint64_t age;            /* nanoseconds since the last message was sent */
-    uint64_t lease;          /* nanoseconds that the lease lasts from then */
-    uint64_t beat;           /* nanoseconds between heartbeats, limited by lease_most */
-    tamis_targets targets;   /* of the origin */
+    int64_t delay;         /* by which the clock here is ahead of the origin's, plus the way of the
+                                fastest message; TAMIS_DELAY_UNKNOWN */
+    uint64_t lease;        /* nanoseconds that the lease lasts from then */
+    uint64_t beat;         /* nanoseconds between heartbeats, limited by lease_most */
+    tamis_targets targets; /* of the origin */
     tamis_estimate estimate; /* of copies of `newest` at the last message, without host */
     uint64_t items, bits;    /* in the copy */
     uint64_t applied, refused, repeated, bytes; /* messages so far, and their total size */
@@ -216,9 +219,10 @@ TAMIS_API tamis_error tamis_follower_encode(const tamis_follower *follower, tami
 TAMIS_API tamis_error tamis_follower_save(const tamis_follower *follower, const char *path,
                                           tamis_reason *reason);
 /* tamis_follower_take for a saved file. With an age beyond the lease (UINT64_MAX) the copy is
-   stale until the follower hears from its origin. */
+   stale until the follower hears from its origin. `delay` is that of tamis_follower_info by the same
+   clock, or TAMIS_DELAY_UNKNOWN: then nobody can tell whether the first message waited at its origin. */
 TAMIS_API tamis_error tamis_follower_load(tamis_follower *follower, const char *path, uint64_t age,
-                                          tamis_reason *reason);
+                                          int64_t delay, tamis_reason *reason);
 
 /* ---- Directories ----------------------------------------------------------------------------- */
 
@@ -279,7 +283,8 @@ TAMIS_API tamis_error tamis_directory_take(tamis_directory *directory, const cha
                                            tamis_taken *taken, tamis_reason *reason);
 /* The same for a file of tamis_follower_save; see tamis_follower_load. */
 TAMIS_API tamis_error tamis_directory_load(tamis_directory *directory, const char *owner,
-                                           const char *path, uint64_t age, tamis_reason *reason);
+                                           const char *path, uint64_t age, int64_t delay,
+                                           tamis_reason *reason);
 /* Saves the copy of an origin for tamis_directory_load. The file is replaced as a
    whole but not synced: after a power failure it may be damaged, which loading reports. EKIND if there
    is no copy. */

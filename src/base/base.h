@@ -32,6 +32,11 @@ ALWAYS_INLINE uint64_t min_u64(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+ALWAYS_INLINE int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 ALWAYS_INLINE uint64_t max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

@@ -441,6 +441,11 @@ tamis_error tamis_directory_take(tamis_directory *d, const char *name, const voi
     return e;
 }
 
+void directory_expect(tamis_directory *d, int64_t delay)
+{
+    follower_expect(atomic_load(&d->taking->follower), delay);
+}
+
 void tamis_directory_contact(tamis_directory *d, uint64_t age)
 {
     uint64_t now = d->follower.clock(d->follower.clock_context);

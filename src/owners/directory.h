@@ -55,7 +55,7 @@ struct tamis_directory {
     struct column_plan *plans;
     size_t n_plans, plans_room;
     struct lookup names;
-    struct owner *taking;     /* whose message is being taken */
+    struct owner *taking;     /* whose message is being taken, or was last */
     uint64_t flipped;         /* bits of columns changed by deltas so far */
     _Atomic uint64_t contact; /* when the carrier was last reached (clock); 0: unknown */
     _Atomic uint32_t n;
@@ -71,6 +71,9 @@ static inline uint64_t bit_of(uint32_t number)
 {
     return UINT64_C(1) << number % OWNER_PIECE;
 }
+
+/* follower_expect for the owner whose file was taken last. */
+void directory_expect(tamis_directory *d, int64_t delay);
 
 /* NULL if there is no such owner, or it was dropped. */
 static inline struct owner *live_owner(const tamis_directory *d, uint32_t number)

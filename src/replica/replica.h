@@ -8,6 +8,8 @@
    last longer than a lease. */
 tamis_error follower_take(tamis_follower *f, const struct envelope *e, size_t len, uint64_t arrived,
                           uint64_t age, tamis_taken *taken, tamis_reason *reason);
+/* After a file was taken: the delay of earlier messages of its run, or TAMIS_DELAY_UNKNOWN. */
+void follower_expect(tamis_follower *f, int64_t delay);
 /* The copy of a follower, for the thread that takes messages. */
 const tamis_filter *follower_copy(const tamis_follower *f);
 /* Until when (clock) its lease allows trusting the copy; 0: not at all. And for how long after the last

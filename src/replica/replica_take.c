@@ -39,7 +39,7 @@ static uint64_t lateness(const tamis_follower *f, struct delays *d, const tamis_
     }
     if (delay < d->least[0])
         d->least[0] = delay;
-    return (uint64_t)delay - (uint64_t)(d->least[0] < d->least[1] ? d->least[0] : d->least[1]);
+    return (uint64_t)delay - (uint64_t)min_i64(d->least[0], d->least[1]);
 }
 
 /* A message of an earlier run: if it was sent after the next one began, two origins have the
@@ -53,14 +53,27 @@ static void hear_rival(tamis_follower *f, const tamis_message *m)
         atomic_store(&f->contested, now + follower_lease_span(f) - late);
 }
 
-/* Its age, by the carrier or by its own time, whichever is greater. */
+/* Its age, by the carrier or by its own time, whichever is greater. What an earlier run left behind, in a server that
+   was restored from older data, does not touch the yardstick of the newest. */
 static uint64_t age_of(tamis_follower *f, const tamis_message *m, uint64_t age)
 {
-    if (m->epoch != f->delays.epoch) {
+    if (m->epoch > f->delays.epoch) {
         f->rival = f->delays;
         f->taken_over = f->arrived;
     }
-    return max_u64(age, lateness(f, &f->delays, m, f->arrived));
+    struct delays *d = m->epoch < f->delays.epoch ? &f->rival : &f->delays;
+    age = max_u64(age, lateness(f, d, m, f->arrived));
+    f->t.delay = min_i64(d->least[0], d->least[1]);
+    return age;
+}
+
+void follower_expect(tamis_follower *f, int64_t delay)
+{
+    uint64_t now = f->clock(f->clock_context);
+    f->t.delay = delay;
+    if (delay != TAMIS_DELAY_UNKNOWN)
+        f->delays = (struct delays){f->t.newest_epoch, {delay, delay}, now, now - (uint64_t)delay};
+    follower_tell(f, atomic_load(&f->copy));
 }
 
 static void settle(tamis_follower *f)

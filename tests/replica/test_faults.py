@@ -109,6 +109,26 @@ def test_messages_that_waited_do_not_make_a_copy_current(world):
         wait_for(lambda: origin.located("d", origin.keys - 500), "after it went on")
 
 
+def test_a_follower_that_starts_again_knows_that_a_heartbeat_waited(world):
+    """The last heartbeat of a dead origin arrives at the server a second time, long after it was sent."""
+    world.start_server()
+    origin = Fed(world, "a", "--beat", "1s", "--max-age", "100ms")
+    origin.feed_safely(1000)
+    follower = follow(world, "d")
+    wait_for(lambda: has_copies(world, "d") and origin.located("d"), "the copy")
+    seen = int(world.redis("XLEN", "hosts"))
+    wait_for(lambda: int(world.redis("XLEN", "hosts")) >= seen + 2, "heartbeats")
+    origin.kill()
+    time.sleep(4)  # more than a lease
+    follower.kill()
+    follower.wait()
+    late = world.redis("EVAL", "local last = redis.call('XREVRANGE', 'hosts', '+', '-', 'COUNT', 1) "
+                       "return redis.call('XADD', 'hosts', '*', unpack(last[1][2]))", "0")
+    follow(world, "d")
+    wait_for(lambda: "position %s\n" % late in open(world.folder / "d/status").read(), "the heartbeat")
+    assert in_doubt(world, "d") == {"a"}
+
+
 def test_what_was_acknowledged_survives_a_kill(world):
     world.start_server()
     origin = Fed(world, "a", "--beat", "300ms", new=["--deletable"])

@@ -218,12 +218,12 @@ TEST(a_saved_follower_goes_on)
     CHECK(tamis_follower_new(&first, &o, NULL) == TAMIS_OK);
     CHECK(tamis_follower_new(&second, &o, NULL) == TAMIS_OK);
     CHECK(tamis_follower_save(first, path, &reason) == TAMIS_EKIND && reason.text[0]);
-    CHECK(tamis_follower_load(first, path, 0, &reason) == TAMIS_EIO);
+    CHECK(tamis_follower_load(first, path, 0, TAMIS_DELAY_UNKNOWN, &reason) == TAMIS_EIO);
     for (uint64_t i = 0; i < 100; i++)
         CHECK(tamis_filter_add(f, &i, sizeof i, NULL) == TAMIS_OK);
     CHECK(tamis_origin_publish(origin, to_follower, first, NULL) == TAMIS_OK);
     CHECK(tamis_follower_save(first, path, NULL) == TAMIS_OK);
-    CHECK(tamis_follower_load(second, path, UINT64_MAX, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_load(second, path, UINT64_MAX, TAMIS_DELAY_UNKNOWN, NULL) == TAMIS_OK);
     CHECK(tamis_follower_freshness(second) == TAMIS_STALE);
     CHECK(tamis_origin_beat(origin, to_follower, second) == TAMIS_OK);
     CHECK(tamis_follower_freshness(second) == TAMIS_CURRENT);

@@ -653,6 +653,98 @@ TEST(late_messages_renew_no_lease)
     world_end(&w);
 }
 
+/* A server that was restored from older data sends what earlier runs left there, and then a heartbeat that waited at
+   the origin for as long as the server was down: nobody but the yardstick of its run knows that it did. */
+TEST(messages_of_earlier_runs_do_not_hide_that_one_is_late)
+{
+    static struct world w, runs[2];
+    tamis_follower_options options = {.clock = other_clock, .clock_context = &w};
+    if (!beating_world(&w, &options, false))
+        return;
+    for (unsigned i = 0; i < 2; i++) { /* epochs 3 and 4; the one that counts has 5 */
+        memset(&runs[i], 0, sizeof runs[i]);
+        tamis_origin_options o = {.owner = "store-7",
+                                  .epoch = 3 + i,
+                                  .beat = 100,
+                                  .clock = world_clock,
+                                  .clock_context = &w};
+        CHECK(tamis_filter_clone(&runs[i].filter, w.filter) == TAMIS_OK);
+        CHECK(tamis_origin_new(&runs[i].origin, runs[i].filter, &o, NULL) == TAMIS_OK);
+        CHECK(tamis_origin_publish(runs[i].origin, enqueue, &runs[i], NULL) == TAMIS_OK);
+        CHECK(tamis_origin_beat(runs[i].origin, enqueue, &runs[i]) == TAMIS_OK);
+    }
+    deliver(&w, 0, false, false);
+    w.now += 100;
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    w.now += 350; /* more than a lease */
+    for (unsigned i = 0; i < 2; i++)
+        tamis_follower_take(w.follower, runs[i].queue[1].data, runs[i].queue[1].len, UINT64_MAX,
+                            NULL, NULL);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_BEHIND);
+    CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_STALE);
+    CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+    CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(w.follower) == TAMIS_CURRENT);
+    world_end(&w);
+    world_end(&runs[0]);
+    world_end(&runs[1]);
+}
+
+/* A heartbeat that waited at the origin is the first message after the follower was started again: only the delay that
+   was kept beside the copy shows that it waited. */
+TEST(a_follower_that_starts_again_knows_that_a_message_is_late)
+{
+    const char *path = "late.replica";
+    for (unsigned many = 0; many < 2; many++) {
+        static struct world w;
+        tamis_follower_options options = {.clock = other_clock, .clock_context = &w};
+        tamis_follower_facts facts;
+        if (!beating_world(&w, &options, false))
+            return;
+        tamis_follower_info(w.follower, &facts);
+        CHECK(facts.delay == TAMIS_DELAY_UNKNOWN);
+        w.now += 7;
+        deliver(&w, 0, false, false);
+        tamis_follower_info(w.follower, &facts);
+        CHECK(facts.delay == 7 - (INT64_C(1) << 39));
+        CHECK(tamis_follower_save(w.follower, path, NULL) == TAMIS_OK);
+        w.now += 1000; /* heartbeats that left no trace in the file */
+        CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+        w.now += 9;
+        CHECK(deliver(&w, 0, false, false) == TAMIS_OK);
+        tamis_follower_info(w.follower, &facts);
+        CHECK(facts.delay == 7 - (INT64_C(1) << 39));
+        CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+        w.now += 350; /* more than a lease */
+
+        tamis_directory_options together = {.clock = other_clock, .clock_context = &w};
+        tamis_directory *d = NULL;
+        const tamis_follower *again = NULL;
+        tamis_follower_free(w.follower);
+        CHECK(tamis_follower_new(&w.follower, &options, NULL) == TAMIS_OK);
+        if (many && CHECK(tamis_directory_new(&d, &together, NULL) == TAMIS_OK) &&
+            CHECK(tamis_directory_load(d, "store-7", path, UINT64_MAX, facts.delay, NULL) ==
+                  TAMIS_OK))
+            again = tamis_directory_follower(d, tamis_directory_number(d, "store-7"));
+        if (!many &&
+            CHECK(tamis_follower_load(w.follower, path, UINT64_MAX, facts.delay, NULL) == TAMIS_OK))
+            again = w.follower;
+        for (unsigned i = 0; again && i < 2; i++) { /* the late one, then a new one */
+            const struct bytes *m = &w.queue[0];
+            CHECK(tamis_follower_freshness(again) == TAMIS_STALE);
+            CHECK(!many ||
+                  tamis_directory_take(d, NULL, m->data, m->len, 0, NULL, NULL) == TAMIS_OK);
+            deliver(&w, 0, false, false);
+            CHECK(tamis_follower_freshness(again) == (i ? TAMIS_CURRENT : TAMIS_STALE));
+            CHECK(tamis_origin_beat(w.origin, enqueue, &w) == TAMIS_OK);
+        }
+        tamis_directory_free(d);
+        world_end(&w);
+        unlink(path);
+    }
+}
+
 /* The way became permanently longer, by more than a lease: late at first, then the measure. */
 TEST(a_longer_way_becomes_the_measure)
 {
