@@ -18,7 +18,8 @@ struct told {
     struct envelope last;                          /* the last one accepted */
     uint64_t epoch, version, newest_epoch, newest; /* held, and known */
     uint64_t heard;                                /* clock when the last one was sent */
-    int64_t delay;                                 /* of the fastest message of its run */
+    uint64_t delay_epoch;                          /* the run of the last one, and */
+    int64_t delay;                                 /* the delay of the fastest one of this run */
     tamis_targets targets;                         /* from the last snapshot */
     uint64_t applied, refused, repeated, bytes;
     bool needs_snapshot;

@@ -192,7 +192,7 @@ void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
         .version = t.version,
         .newest = t.newest,
         .age = now > t.heard ? now - t.heard : 0,
-        .delay = t.epoch && t.epoch == t.newest_epoch ? t.delay : TAMIS_DELAY_UNKNOWN,
+        .delay = t.epoch && t.epoch == t.delay_epoch ? t.delay : TAMIS_DELAY_UNKNOWN,
         .lease = follower_lease_span(f),
         .beat = follower_beat(f),
         .targets = t.targets,

@@ -63,6 +63,7 @@ static uint64_t age_of(tamis_follower *f, const tamis_message *m, uint64_t age)
     }
     struct delays *d = m->epoch < f->delays.epoch ? &f->rival : &f->delays;
     age = max_u64(age, lateness(f, d, m, f->arrived));
+    f->t.delay_epoch = m->epoch;
     f->t.delay = min_i64(d->least[0], d->least[1]);
     return age;
 }
@@ -70,6 +71,7 @@ static uint64_t age_of(tamis_follower *f, const tamis_message *m, uint64_t age)
 void follower_expect(tamis_follower *f, int64_t delay)
 {
     uint64_t now = f->clock(f->clock_context);
+    f->t.delay_epoch = f->t.newest_epoch;
     f->t.delay = delay;
     if (delay != TAMIS_DELAY_UNKNOWN)
         f->delays = (struct delays){f->t.newest_epoch, {delay, delay}, now, now - (uint64_t)delay};
