@@ -95,10 +95,11 @@ static uint64_t limit_aside(RedisModuleCtx *ctx, struct value *v, tamis_error e)
     return limit && set_limit(set, 0) == TAMIS_OK ? limit : 0;
 }
 
-/* Adds the next item and replies. */
+/* Adds the next item and replies. The one that outgrows the small form changes the value even if it seems to be there
+   already: it may be a false positive of the new form. */
 static inline tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct value *v)
 {
-    bool fresh = false;
+    bool fresh = false, small = v->small;
     tamis_error e = add_one(ctx, a, v, &fresh);
     if (UNLIKELY(e != TAMIS_OK)) {
         uint64_t limit = limit_aside(ctx, v, e);
@@ -109,7 +110,8 @@ static inline tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct
         if (e != TAMIS_OK)
             return e;
     }
-    a->changed |= fresh || (!a->nx && (v->deletable || v->growth == TAMIS_WINDOW));
+    a->changed |= fresh || (!a->nx && (v->deletable || v->growth == TAMIS_WINDOW)) ||
+                  small != (v->small != NULL);
     a->added++;
     reply_added(ctx, a, fresh);
     return TAMIS_OK;

@@ -211,6 +211,38 @@ def test_limits_and_defaults_of_the_replica_do_not_matter(servers):
         assert info(master.r, name)["bytes"] == info(replica.r, name)["bytes"]
 
 
+@pytest.mark.parametrize("aof", [False, True], ids=["replica", "file"])
+def test_an_add_that_only_changes_the_form(servers, aof):
+    """The 25th key of a filter without a stated capacity moves all of them into lines. It may be a false positive of
+    those, so that the reply is "was there"; replicas must do the same, or they deny it."""
+    options = {"appendonly": "yes", "appendfsync": "always", "aof_use_rdb_preamble": "no"} if aof else {}
+    master = servers(port=free_port(), **options)
+    replica = None if aof else servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port)
+    if replica:
+        wait(lambda: replica.r.info("replication")["master_link_status"] == "up", 30)
+    do, exact, members = master.r.execute_command, ["exact:%d" % i for i in range(24)], {}
+    do("TAMIS.INSERT", "lines", "ERROR", 0.45, "ITEMS", *exact, "one more")
+    strange = ["stranger:%d" % i for i in range(100000)]
+    strange = [item for item, there in zip(strange, do("BF.MEXISTS", "lines", *strange)) if there]
+    ways = [lambda key, *items: do("BF.ADD", key, items[0]), lambda key, *items: do("BF.MADD", key, *items, "later")[0],
+            lambda key, *items: do("TAMIS.INSERT", key, "NOCREATE", "ITEMS", *items)[0]]
+    for i, item in enumerate(strange):  # alone, with another, and as a command with options
+        key = "f%d" % i
+        do("TAMIS.INSERT", key, "ERROR", 0.45, "ITEMS", *exact)
+        assert do("BF.EXISTS", key, item) == 0
+        if ways[i % 3](key, item) == 0:  # not so if it only resembles "one more"
+            members[key] = exact + [item]
+    assert len(members) >= 3
+    was = master.digest(*members)
+    if aof:
+        master.r.execute_command("DEBUG", "LOADAOF")
+        assert master.digest(*members) == was
+    else:
+        same(master, replica, members)
+    for key in members:
+        assert all((master if aof else replica).r.execute_command("BF.MEXISTS", key, *members[key]))
+
+
 def test_items_passed_over_by_nx(servers):
     """An add that skips what is there skips it on replicas too, in filters with a clock as well."""
     master, replica = pair(servers)
