@@ -233,9 +233,7 @@ static bool choose_fields(struct target *t, const char *list)
     bool good = true;
     for (const char *at = list; good && at;) {
         size_t len = strcspn(at, ",");
-        const struct field *f = field_named(&t->fields, at, len);
-        if (!f && len == strlen(READ_LINE) && strncmp(at, READ_LINE, len) == 0)
-            f = &(const struct field){READ_LINE, TAMIS_WORDS, NOT_INDEXED, false};
+        const struct field *f = field_asked(&t->fields, at, len);
         if (!f && t->fields.open && len && !(f = unseen_field(&t->question, at, len)))
             return no_memory(t->path);
         if (!f) {

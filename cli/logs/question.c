@@ -88,13 +88,22 @@ const struct field *field_named(const struct fields *fields, const char *name, s
     return NULL;
 }
 
+const struct field *field_asked(const struct fields *fields, const char *name, size_t len)
+{
+    static const struct field line = {READ_LINE, TAMIS_WORDS, NOT_INDEXED, false};
+    const struct field *field = field_named(fields, name, len);
+    if (!field && len == strlen(READ_LINE) && memcmp(name, READ_LINE, len) == 0)
+        field = &line;
+    return field;
+}
+
 /* The attribute is the text before the first operator that makes it one. */
 static bool cut_word(struct word *w, const char *text, const struct fields *fields)
 {
     for (size_t i = 1; text[0] && text[i]; i++) {
         enum op op;
         size_t len = op_at(text + i, &op);
-        const struct field *field = len ? field_named(fields, text, i) : NULL;
+        const struct field *field = len ? field_asked(fields, text, i) : NULL;
         if (field) {
             *w = (struct word){text, text + i + len, field, op};
             return true;
@@ -135,12 +144,10 @@ const struct field *unseen_field(struct question *q, const char *name, size_t le
 static bool bare_word(struct question *q, struct word *w, const char *text,
                       const struct fields *fields, char why[QUESTION_WHY])
 {
-    static const struct field line = {"line", TAMIS_WORDS, NOT_INDEXED, false};
     size_t name =
         strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@-");
-    const struct field *known = field_named(fields, "line", 4);
     enum op op;
-    *w = (struct word){text, text, known ? known : &line, OP_HAS};
+    *w = (struct word){text, text, field_asked(fields, READ_LINE, strlen(READ_LINE)), OP_HAS};
     if (text[0] == '"')
         return true;
     size_t len = name ? op_at(text + name, &op) : 0;
@@ -158,7 +165,7 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
     if (strchr(text, '*'))
         return wrong(why, "* has no meaning here: %.200s: write line~/regex/, or '\"%.100s\"'",
                      text, text);
-    if (field_named(fields, text, strlen(text)))
+    if (field_asked(fields, text, strlen(text)))
         return wrong(
             why,
             "an attribute's name alone: %.200s: write %.100s=VALUE, or '\"%.100s\"' for the "

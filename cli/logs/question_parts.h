@@ -8,6 +8,8 @@
 /* Fills `why`; returns false. */
 bool wrong(char why[QUESTION_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
 const struct field *field_named(const struct fields *fields, const char *name, size_t len);
+/* The same for a question, which may always name the line. It lives as long as the fields. */
+const struct field *field_asked(const struct fields *fields, const char *name, size_t len);
 /* A field that no sample had, as text; it lives as long as the question. NULL: no memory. */
 const struct field *unseen_field(struct question *q, const char *name, size_t len);
 bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,

@@ -39,6 +39,15 @@ json explain 'tamis find c.tamis ip=1 user=ann --explain --json' \
 holds explain-text 'tamis find c.tamis ip=1 --explain | grep -qE "^  false candidates +0$"'
 is explain-none 1 0 "" '(tamis find c.tamis ip=7 --explain >f; s=$?; grep "^matching records" f | tr -dc 0-9; echo; exit $s)'
 
+# The line is an attribute of every input, indexed or not.
+is line-field 0 $'line\n"1,ann,1"\n"1,bob,2"\n"{""ip"": 1, ""user"": ""cho""}"' "" 'tamis find c.tamis ip=1 --fields line'
+is line-among-fields 0 $'user,line,ip\nbob,"1,bob,2",1' "" 'tamis find c.tamis user=bob --fields user,line,ip'
+is line-counted 0 $'1\t1,ann,1\n1\t1,bob,2' "" 'tamis find c.tamis ip=1 n=1..2 --count-by line'
+json line-json 'tamis find c.tamis user=bob --json --fields line' 'd["fields"] == {"line": "1,bob,2"}'
+is line-equal 0 1,bob,2 "" 'tamis find c.tamis line=1,bob,2'
+is line-not 0 5 "" 'tamis find c.tamis -c "line!=1,bob,2"'
+is line-missing 1 "" "" 'tamis find c.tamis line!'
+
 # What cannot be asked.
 trouble unknown-attribute ".*.usr..*ip, user, n, x=y.*: usr=ann: " 'tamis find c.tamis usr=ann'
 trouble unknown-missing ".*.usr..*: " 'tamis find c.tamis usr!'

@@ -245,6 +245,17 @@ TEST(bare_words_are_asked_of_the_line)
     question_free(&q);
 }
 
+TEST(the_line_is_always_an_attribute)
+{
+    EXPECT("1,ann", "1,Ann|1,ann,2|ann", "line=1,ann");
+    EXPECT("1,ann|x", "a b", "line!=a b");
+    EXPECT("1,ann|1,bob", "11,ann", "line^=1,");
+    EXPECT("1,ann", "1,bob", "line~ANN");
+    EXPECT("!", "|x", "line!");
+    REFUSE("line>5", "no order");
+    REFUSE("line", "\"line\"");
+}
+
 TEST(of_lists_any_element_counts)
 {
     EXPECT("a;b|b|c;b", "a;c|!", "user=b");
