@@ -297,18 +297,15 @@ tamis_error tamis_filter_add_many(tamis_filter *f, const tamis_digest *digests, 
                                   uint8_t *fresh, size_t *done)
 {
     struct set *s = &f->set;
-    uint8_t unused[16 * BATCH];
+    bool smooth = set_opt(s)->growth == TAMIS_SMOOTH;
     tamis_error e = set_writable(s);
     size_t all = e == TAMIS_OK ? add_run(s, digests, n, fresh) : 0;
-    while (e == TAMIS_OK && all < n) {
-        size_t most = set_opt(s)->growth == TAMIS_SMOOTH ? sizeof unused : BATCH;
-        size_t some = n - all < most ? n - all : most, added;
-        uint8_t *to = fresh ? fresh + all : unused;
-        e = set_opt(s)->growth == TAMIS_SMOOTH ? smooth_add(s, digests + all, some, to, &added)
-            : set_opt(s)->deletable ? add_batch_deletable(s, digests + all, some, to, &added)
-                                    : add_batch_plain(s, digests + all, some, to, &added);
-        all += e == TAMIS_OK ? some : added;
-    }
+    if (e == TAMIS_OK)
+        e = set_add_many(s,
+                         smooth                  ? smooth_add
+                         : set_opt(s)->deletable ? add_batch_deletable
+                                                 : add_batch_plain,
+                         smooth ? SMOOTH_BATCH : BATCH, digests, n, fresh, &all);
     if (done)
         *done = all;
     return e;

@@ -19,8 +19,7 @@ void tamis_filter_digest_fixed(const tamis_filter *f, const void *keys, size_t w
     family_digest_fixed(set_family(&f->set), keys, width, n, out);
 }
 
-static void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n,
-                        uint8_t *found)
+void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n, uint8_t *found)
 {
     const struct bits *first = &layers->v[0]->bits; /* all vectors have the filter's layout */
     uint32_t vectors = layers_count(layers);

@@ -304,12 +304,19 @@ tamis_error growth_active(struct set *s, struct layer **out)
     }
     if (*out)
         return TAMIS_OK;
-    if (!at_bound && !growth_bound(s))
+    if (at_bound || !growth_bound(s) || !set_opt(s)->deletable)
+        return growth_layer(s, at_bound, out);
+    *out = fewest_ones(layers);
+    return TAMIS_OK;
+}
+
+tamis_error growth_layer(struct set *s, bool full, struct layer **out)
+{
+    const struct layers *layers = set_layers(s);
+    if (!full && !growth_bound(s))
         return growth_grow(s, out);
-    *out = at_bound || !set_opt(s)->deletable ? NULL : fewest_ones(layers);
-    if (!*out && set_opt(s)->overfill)
-        *out = newest;
-    return *out ? TAMIS_OK : TAMIS_EFULL;
+    *out = layers->l[layers_count(layers) - 1];
+    return set_opt(s)->overfill ? TAMIS_OK : TAMIS_EFULL;
 }
 
 bool growth_bound(const struct set *s)

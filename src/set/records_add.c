@@ -72,17 +72,6 @@ static size_t group_place(const struct set *s, struct record_group *g)
     return placed;
 }
 
-/* Makes a new layer; or, at the bound, allows exceeding it with the newest one. */
-static tamis_error make_room(struct set *s, bool *over)
-{
-    struct layer *made;
-    bool bound = growth_bound(s) || growth_room(s) == 0;
-    *over = bound && set_opt(s)->overfill;
-    if (bound)
-        return *over ? TAMIS_OK : TAMIS_EFULL;
-    return growth_grow(s, &made);
-}
-
 /* Makes room in the tables of a layer for *n more values; or, at the memory limit, for as many
    as fit now. */
 static tamis_error layer_reserve(struct set *s, struct layer *layer, size_t *n)
@@ -139,22 +128,19 @@ static void layer_add(struct set *s, struct layer *layer, const struct record_gr
     }
 }
 
-/* Adds as many of the group as go to one layer; none if that layer had to be created first. */
+/* Adds as many of the group as go to one layer; one, if that layer had to be created first. */
 static tamis_error add_group(struct set *s, struct record_group *g, uint8_t *set, size_t *done)
 {
-    *done = 0;
+    struct layer *layer;
+    tamis_error e = TAMIS_OK;
     size_t n = group_place(s, g);
-    uint32_t to = g->to[g->who[0]];
-    if (n == 0) {
-        bool over;
-        tamis_error e = make_room(s, &over);
-        if (e != TAMIS_OK || !over)
-            return e;
-        to = layers_count(set_layers(s)) - 1;
-        n = 1;
-    }
-    struct layer *layer = set_layers(s)->l[to];
-    tamis_error e = layer_reserve(s, layer, &n);
+    *done = 0;
+    if (n)
+        layer = set_layers(s)->l[g->to[g->who[0]]];
+    else
+        e = growth_layer(s, growth_room(s) == 0, &layer), n = 1;
+    if (e == TAMIS_OK)
+        e = layer_reserve(s, layer, &n);
     if (e != TAMIS_OK)
         return e;
     layer_add(s, layer, g, n, set);
@@ -242,7 +228,7 @@ static struct layer *layer_spare(const struct set *s, const tamis_digest *record
 {
     const struct layers *layers = set_layers(s);
     struct layer *best = NULL;
-    if (set_opt(s)->growth != TAMIS_DYNAMIC || growth_room(s) == 0)
+    if (set_opt(s)->growth != TAMIS_DYNAMIC)
         return NULL;
     for (uint32_t j = 0; j < layers->l[0]->parts; j++)
         if (growth_over(layers, j))
@@ -291,14 +277,12 @@ static tamis_error add_deletable(struct set *s, const tamis_digest *record, uint
         return TAMIS_OK;
     struct layer *layer = layer_for(s, record, spots, &member);
     if (!layer) {
-        bool over;
-        tamis_error e = make_room(s, &over);
-        if (e == TAMIS_EFULL || over)
+        bool full = growth_room(s) == 0;
+        if (!full && growth_bound(s))
             layer = layer_spare(s, record, spots);
-        if (e != TAMIS_OK && !layer)
+        tamis_error e = layer ? TAMIS_OK : growth_layer(s, full, &layer);
+        if (e != TAMIS_OK)
             return e;
-        const struct layers *layers = set_layers(s);
-        layer = layer ? layer : layers->l[layers_count(layers) - 1];
         layer_spots(s, layer, record, spots);
     }
     tamis_error e = layer_insert(s, layer, spots, member);
@@ -340,17 +324,11 @@ tamis_error tamis_records_add_many(tamis_records *x, const tamis_digest *records
                                    uint8_t *fresh, size_t *done)
 {
     struct set *s = &x->set;
-    uint8_t unused[BATCH] = {0};
-    tamis_error e = set_writable(s);
     size_t all = 0;
-    while (e == TAMIS_OK && all < n) {
-        size_t some = n - all < BATCH ? n - all : BATCH, added;
-        const tamis_digest *from = records + all * s->stack->form->attributes;
-        uint8_t *to = fresh ? fresh + all : unused;
-        e = set_opt(s)->deletable ? add_counted(s, from, some, to, &added)
-                                  : add_plain(s, from, some, to, &added);
-        all += added;
-    }
+    tamis_error e = set_writable(s);
+    if (e == TAMIS_OK)
+        e = set_add_many(s, set_opt(s)->deletable ? add_counted : add_plain, BATCH, records, n,
+                         fresh, &all);
     if (s->guarded)
         set_reclaim(s, false);
     if (done)

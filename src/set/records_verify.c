@@ -100,19 +100,11 @@ bool spot_has(const struct spot *spot)
 
 void spots_prefetch(const struct spot *spots, uint32_t n)
 {
-    uint64_t positions[K_MAX];
-    for (uint32_t i = 0; i < n; i++) {
-        const struct vector *v = spots[i].vector;
-        if (!v) {
+    for (uint32_t i = 0; i < n; i++)
+        if (spots[i].vector)
+            vector_fetch(spots[i].vector, &spots[i].digest, 1);
+        else
             table_prefetch(spots[i].table, spots[i].digest.a);
-            continue;
-        }
-        vector_positions(v, spots[i].digest, positions);
-        for (unsigned j = 0; j < v->bits.k; j++) {
-            __builtin_prefetch(&v->bits.words[positions[j] >> 6]);
-            __builtin_prefetch((const uint8_t *)v->counters.nibbles.data + (positions[j] >> 1));
-        }
-    }
 }
 
 /* ---- digests of values ----------------------------------------------------------------------- */

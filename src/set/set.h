@@ -298,6 +298,23 @@ void set_reclaim(struct set *s, bool alone);
 /* After the layers changed: sets `quick` and `into`, and resets what else was known of the layers. */
 void set_quick(struct set *s);
 
+/* Adds at most a batch of keys or records; `done` were added, all of them unless it fails. */
+typedef tamis_error (*add_fn)(struct set *s, const tamis_digest *keys, size_t n, uint8_t *fresh,
+                              size_t *done);
+
+/* Adds in batches of at most `most`, which is at most 16 BATCH, from the key number *done on; `fresh` may be NULL. */
+ALWAYS_INLINE tamis_error set_add_many(struct set *s, add_fn some, size_t most,
+                                       const tamis_digest *keys, size_t n, uint8_t *fresh,
+                                       size_t *done)
+{
+    tamis_error e = TAMIS_OK;
+    for (size_t added; e == TAMIS_OK && *done < n; *done += added) {
+        uint8_t *to = fresh ? fresh + *done : (uint8_t[16 * BATCH]){0};
+        e = some(s, keys + *done * set_width(s), min_u64(n - *done, most), to, &added);
+    }
+    return e;
+}
+
 /* ---- set.c ---- */
 /* The clock of flexible and window sets, 0 for others. If the clock was set back, the layers are dated back
    with it and keep their ages, so time only stands still for a moment. Otherwise keys added now would count as
@@ -386,7 +403,8 @@ void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uin
 bool smooth_has_key(const struct quick *quick, const void *key, size_t len);
 /* The function that looks up one key; sets the rest of `quick`. */
 quick_fn smooth_quick(struct set *s);
-/* At most BATCH keys. */
+/* At most SMOOTH_BATCH keys. */
+#define SMOOTH_BATCH (16 * BATCH)
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
                        size_t *done);
 /* `outcomes` may be NULL. */
@@ -398,6 +416,9 @@ tamis_error smooth_settle(struct set *s, unsigned flags);
 bool smooth_equal(const struct set *x, const struct set *y);
 
 /* ---- filter_ask.c ---- */
+/* found[i] = some vector of the list, which has at least one, has digest i. */
+void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n,
+                 uint8_t *found);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 /* What set_quick chooses if more than one vector must be tested. */
@@ -460,6 +481,9 @@ struct layer_plan {
 tamis_error growth_next(struct set *s, struct layer **out);
 /* Creates and appends a layer; if this fails, the forecast is unchanged. */
 tamis_error growth_grow(struct set *s, struct layer **out);
+/* For a key that no layer takes: a new layer; if the set is full or at its bound, the newest one, which may be
+   overfilled if the options allow it, otherwise EFULL. */
+tamis_error growth_layer(struct set *s, bool full, struct layer **out);
 /* Has the set reached its bound, so that no layer is created and the existing ones can only be overfilled? */
 bool growth_bound(const struct set *s);
 /* Keys or records that may still be added before the set reaches its bound. */

@@ -43,18 +43,6 @@ void smooth_free(struct set *s)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* In any of the vectors? Up to BATCH keys. */
-static void vectors_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
-{
-    const struct layers *layers = set_layers(s);
-    uint32_t vectors = layers_count(layers);
-    const struct kernel *kernel = layers->v[0]->bits.kernel;
-    if (n == 1)
-        found[0] = kernel->has_any(layers->v, vectors, digests[0]);
-    else
-        kernel->has_stack(layers->v, vectors, digests, n, found);
-}
-
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
 {
     uint64_t inside = readers_enter();
@@ -63,7 +51,7 @@ void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uin
     for (size_t i = 0; vectors && i < n; i += BATCH) {
         uint8_t there[BATCH];
         size_t some = n - i < BATCH ? n - i : BATCH;
-        vectors_have(s, digests + i, some, there);
+        layers_have(set_layers(s), digests + i, some, there);
         for (size_t j = 0; j < some; j++)
             found[i + j] |= there[j];
     }
@@ -132,7 +120,7 @@ static tamis_error add_to_lines(struct set *s, const tamis_digest *digests, size
     uint8_t there[BATCH], found[BATCH], who[BATCH] = {0};
     size_t m = 0, added;
     bool once = adds_once(s);
-    vectors_have(s, digests, n, there);
+    layers_have(set_layers(s), digests, n, there);
     for (size_t i = 0; i < n; i++) {
         fresh[i] = false;
         if (there[i] && once)
@@ -168,7 +156,7 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
 
 void smooth_remove(struct set *s, const tamis_digest *digests, size_t n, uint8_t *outcomes)
 {
-    uint8_t taken[16 * BATCH];
+    uint8_t taken[SMOOTH_BATCH];
     for (size_t done = 0, some; done < n; done += some) {
         some = min_u64(n - done, sizeof taken);
         lines_remove_many(set_lines(s), digests + done, some, taken);
