@@ -253,7 +253,7 @@ static void choose_tag(struct question *q)
     size_t most = 0;
     for (size_t i = 0; i < q->n; i++) {
         struct clause *c = &q->clause[i];
-        size_t ways = c->n_values + c->n_networks + c->n_prefixes;
+        size_t ways = c->n_values + c->n_networks + c->n_prefixes + c->n_ranges;
         if (!c->negative && ways > most) {
             most = ways;
             best = c;

@@ -2,7 +2,7 @@
  * Questions about records, one word of the command line each.
  *
  *     a=v            equal in the normal form of the type; with a== v is literal text
- *     a=@FILE        any of the lines of a file
+ *     a=@FILE        any of the lines of a file, each as after a=
  *     a=v1..v2       a range including both ends, one of which may be open; on int, dec, time
  *     a=10.1.0.0/16  a network; on ip
  *     a= a! a^=text  empty; missing; what it begins with
@@ -64,6 +64,8 @@ struct end {
 };
 struct range {
     struct end low, high;
+    const char *given;
+    size_t widest; /* once sorted: the range with the highest end among those up to this one */
 };
 
 struct network {
@@ -84,7 +86,7 @@ struct clause {
     const char *doubt; /* a word whose value is not of its type, and stands for its text */
     struct wanted *value, *prefix; /* values are sorted */
     size_t n_values, values_room, n_prefixes, prefixes_room;
-    struct range *range;
+    struct range *range; /* sorted by their low ends */
     size_t n_ranges, ranges_room;
     struct network *network;
     size_t n_networks, networks_room;

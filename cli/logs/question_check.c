@@ -2,6 +2,7 @@
  * Does a record match? Tests every clause on the values from the reader. Only this decides what
  * find prints; catalogs and needles merely save work.
  */
+#define _GNU_SOURCE
 #include "question_check.h"
 
 #include <arpa/inet.h>
@@ -69,12 +70,64 @@ static int by_network(const void *a, const void *b)
     return memcmp(x->address, y->address, sizeof x->address);
 }
 
-void clause_sort(struct clause *c)
+static int compare_end(const struct end *end, tamis_type type, const struct span *normal,
+                       const struct stamp *time)
+{
+    bool comparable;
+    if (type != TAMIS_TIME)
+        return tamis_value_compare(type, (tamis_key){normal->data, normal->len},
+                                   (tamis_key){end->text.data, end->text.len}, &comparable);
+    if (time->seconds != end->time.seconds)
+        return time->seconds < end->time.seconds ? -1 : 1;
+    return (time->nanoseconds > end->time.nanoseconds) -
+           (time->nanoseconds < end->time.nanoseconds);
+}
+
+/* Does the range begin at the value or before, and does it end there or behind? */
+static bool begins(const struct range *r, tamis_type type, const struct span *normal,
+                   const struct stamp *time)
+{
+    int low = r->low.there ? compare_end(&r->low, type, normal, time) : 1;
+    return low >= r->low.outside;
+}
+
+static bool ends(const struct range *r, tamis_type type, const struct span *normal,
+                 const struct stamp *time)
+{
+    int high = r->high.there ? compare_end(&r->high, type, normal, time) : -1;
+    return high <= -r->high.outside;
+}
+
+static int by_low(const void *a, const void *b, void *type)
+{
+    const struct end *x = &((const struct range *)a)->low, *y = &((const struct range *)b)->low;
+    if (!x->there || !y->there)
+        return x->there - y->there;
+    int order = compare_end(y, *(const tamis_type *)type, &x->text, &x->time);
+    return order ? order : x->outside - y->outside;
+}
+
+static bool reaches_farther(const struct range *a, const struct range *b, tamis_type type)
+{
+    const struct end *x = &a->high, *y = &b->high;
+    if (!x->there || !y->there)
+        return y->there;
+    int order = compare_end(y, type, &x->text, &x->time);
+    return order ? order > 0 : y->outside && !x->outside;
+}
+
+void clause_sort(struct clause *c, tamis_type type)
 {
     if (c->n_values > 1)
         qsort(c->value, c->n_values, sizeof *c->value, by_value);
     if (c->n_networks > 1)
         qsort(c->network, c->n_networks, sizeof *c->network, by_network);
+    if (c->n_ranges > 1)
+        qsort_r(c->range, c->n_ranges, sizeof *c->range, by_low, &type);
+    for (size_t i = 1; i < c->n_ranges; i++) {
+        struct range *r = &c->range[i];
+        r->widest = reaches_farther(r, &c->range[r[-1].widest], type) ? i : r[-1].widest;
+    }
 }
 
 /* An integer in normal form: most are, and this test takes a tenth of the time. */
@@ -104,37 +157,24 @@ static struct span normal_of(struct check *k, tamis_type type, const struct valu
     return n ? (struct span){room, n} : (struct span){v->data, v->len};
 }
 
-static int compare_end(const struct end *end, tamis_type type, const struct span *normal,
-                       const struct stamp *time)
-{
-    bool comparable;
-    if (type != TAMIS_TIME)
-        return tamis_value_compare(type, (tamis_key){normal->data, normal->len},
-                                   (tamis_key){end->text.data, end->text.len}, &comparable);
-    if (time->seconds != end->time.seconds)
-        return time->seconds < end->time.seconds ? -1 : 1;
-    return (time->nanoseconds > end->time.nanoseconds) -
-           (time->nanoseconds < end->time.nanoseconds);
-}
-
-static bool in_range(const struct range *r, tamis_type type, const struct span *normal,
-                     const struct stamp *time)
-{
-    int low = r->low.there ? compare_end(&r->low, type, normal, time) : 1;
-    int high = r->high.there ? compare_end(&r->high, type, normal, time) : -1;
-    return low >= r->low.outside && high <= -r->high.outside;
-}
-
-static bool in_ranges(struct check *k, const struct clause *c, tamis_type type,
-                      const struct value *v, const struct span *normal, bool is)
+/* Ranges are sorted by their low ends: of those that begin before the value, the one that reaches
+   farthest has it, or none has. */
+static const struct range *in_ranges(struct check *k, const struct clause *c, tamis_type type,
+                                     const struct value *v, const struct span *normal, bool is)
 {
     struct stamp time = {0};
+    size_t n = 0;
     if (type == TAMIS_TIME ? !time_read(&k->time, v->data, v->len, &time) : !is)
-        return false;
-    for (size_t i = 0; i < c->n_ranges; i++)
-        if (in_range(&c->range[i], type, normal, &time))
-            return true;
-    return false;
+        return NULL;
+    for (size_t end = c->n_ranges, half; n < end;) {
+        half = n + (end - n) / 2;
+        if (begins(&c->range[half], type, normal, &time))
+            n = half + 1;
+        else
+            end = half;
+    }
+    const struct range *widest = n ? &c->range[c->range[n - 1].widest] : NULL;
+    return widest && ends(widest, type, normal, &time) ? widest : NULL;
 }
 
 unsigned address_of(const void *text, size_t len, uint8_t out[16])
@@ -205,8 +245,12 @@ static bool in_set(struct check *k, tamis_type type, const struct clause *c, con
             return *tag = network->given, true;
     }
     *tag = c->word;
-    return (c->n_prefixes && has_prefix(c, &text, tag)) ||
-           (c->n_ranges && in_ranges(k, c, type, v, &here.is, is));
+    if (c->n_prefixes && has_prefix(c, &text, tag))
+        return true;
+    const struct range *range = c->n_ranges ? in_ranges(k, c, type, v, &here.is, is) : NULL;
+    if (range)
+        *tag = range->given;
+    return range != NULL;
 }
 
 /* ---- clauses --------------------------------------------------------------------------------- */

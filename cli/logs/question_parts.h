@@ -5,8 +5,18 @@
 #include "base/base.h"
 #include "question.h"
 
+enum op { OP_EQUAL, OP_NOT, OP_PREFIX, OP_BELOW, OP_UP_TO, OP_ABOVE, OP_FROM, OP_HAS, OP_MISSING };
+
+/* A word split in two. */
+struct word {
+    const char *whole, *text; /* text: after the operator */
+    const struct field *field;
+    enum op op;
+};
+
 /* Fills `why`; returns false. */
 bool wrong(char why[QUESTION_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool question_no_memory(char why[QUESTION_WHY]);
 const struct field *field_named(const struct fields *fields, const char *name, size_t len);
 /* The same for a question, which may always name the line. It lives as long as the fields. */
 const struct field *field_asked(const struct fields *fields, const char *name, size_t len);
@@ -15,14 +25,22 @@ const struct field *unseen_field(struct question *q, const char *name, size_t le
 bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,
                    char why[QUESTION_WHY]);
 
+/* question_set.c: parse what follows a= or a!=, a^=, and a< and its like, into the clause. */
+bool question_set(struct question *q, struct clause *c, const struct word *w,
+                  char why[QUESTION_WHY]);
+bool question_prefix(struct question *q, struct clause *c, const struct word *w,
+                     char why[QUESTION_WHY]);
+bool question_compare(struct question *q, struct clause *c, const struct word *w,
+                      char why[QUESTION_WHY]);
+
 /* question_time.c: a moment as people write it: 2024-05-31, also with an hour or a minute, means all of it,
    from *from up to *to; 2h means that long ago; anything else is a single moment, written as in a record. */
 bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
                struct stamp *to, bool *exact);
 
 /* question_check.c */
-/* Sorts values and networks, so that they can be searched. */
-void clause_sort(struct clause *clause);
+/* Sorts values, networks and ranges, so that they can be searched. */
+void clause_sort(struct clause *clause, tamis_type type);
 
 /* An address as 16 bytes, IPv4 as ::ffff:10.1.2.3: returns its version, 4 or 6; 0: it is none. */
 unsigned address_of(const void *text, size_t len, uint8_t out[16]);

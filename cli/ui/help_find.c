@@ -72,7 +72,7 @@ const char help_find[] =
     "  a=v  a=  a!            equal; empty; missing. Repeated = and ^=: any of them\n"
     "  a=LOW..HIGH  a=500..   a range, on int, dec and time. A day or a month means all of it\n"
     "  a=10.1.0.0/16          on ip: in the network\n"
-    "  a=@FILE                any of the lines of a file\n"
+    "  a=@FILE                any of the lines of a file, each as after a=\n"
     "  a^=text                begins with the text\n"
     "  'a>v' 'a>=v' 'a<v' 'a<=v'   comparisons; quoted, since the shell interprets < and >\n"
     "  a!=v                   everything but a=v, including missing; with every form of =\n"

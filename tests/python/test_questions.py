@@ -454,9 +454,21 @@ def add_set(world, q, name, kind):
         q.add(b + op.encode() + text.encode(), name, clause, how)
     elif pick == 6:
         values = [v for v in rng.choices(values_of(world, name), k=rng.randrange(1, 30)) if b"\n" not in v and v]
+        lines, more = [b"=" + v for v in values or [b"nothing"]], []
+        for _ in range(rng.randrange(4)):
+            if kind in questions.ORDERED:
+                text, clause = range_clause(world, name, kind)
+            elif kind == "ip":
+                text = rng.choice(["10.1.0.0/17", "10.1.2.0/24", "10.1.2.3/31", "2001:db8::/32"])
+                clause = Network(text)
+            else:
+                break
+            lines.insert(rng.randrange(len(lines) + 1), text.encode())
+            more.append(clause)
         file = world.tmp / ("list%d" % rng.randrange(10 ** 9))
-        file.write_bytes(b"".join(v + b"\n" for v in values) or b"nothing\n")
+        file.write_bytes(rng.choice([b"", b"\xef\xbb\xbf"]) + b"\n".join(lines) + rng.choice([b"", b"\n"]))
         q.add(b + op.encode() + b"@" + file.name.encode(), name, Equal(values or [b"nothing"]), how)
+        (q.none if how == "none" else q.any)[name] += more
     else:
         for value in rng.choices(values_of(world, name), k=rng.choice([1, 1, 2])):
             q.add(b + op.encode() + b"=" + value, name, Equal([value]), how)

@@ -167,6 +167,16 @@ TEST(ranges)
     EXPECT("0.5|1", "1.01", "ratio=0.5..1");
     EXPECT("a..b", "a|b", "user=a..b"); /* no order, no range */
     EXPECT("..", "a", "user=..");
+    EXPECT("../x|1..b|a..5|...", "x|2", "user=../x", "user=1..b", "user=a..5", "user=...");
+    EXPECT("500..", "501", "user==500..");
+    /* many that overlap, in any order, with open ends and ends that are outside */
+    EXPECT("1|5|9|20|29|30|40|45|70|100", "0|10|19|31|39|46|69", "status=40..45", "status=1..9",
+           "status=22..23", "status=20..30", "status=21..22", "status=70..", "status=90..95",
+           "status=2..3");
+    EXPECT("-9|7|8", "9|10", "status=..7", "status=..3", "status=8");
+    EXPECT("2024-05-01T12:00:00Z|2024-05-03T23:59:59Z",
+           "2024-05-02|2024-05-04|2024-04-30T23:59:59Z", "t=2024-05-03", "t=2024-05-01",
+           "t=2024-05-01T10");
 }
 
 TEST(times)
@@ -198,8 +208,9 @@ TEST(networks)
     EXPECT("::1|2001:db8::1", "10.1.2.3|::ffff:10.1.2.3", "ip=::/0");
     EXPECT("10.1.2.3|192.168.0.9|1.2.3.4", "192.168.1.1", "ip=10.0.0.0/8", "ip=192.168.0.0/24",
            "ip=1.2.3.4");
-    EXPECT("10.1.0.0/16", "10.1.0.1", "user=10.1.0.0/16"); /* no address, no network */
+    EXPECT("10.1.0.0/16", "10.1.0.1", "user==10.1.0.0/16"); /* no address, no network */
     EXPECT("10.1.0.0/16", "10.1.0.1", "ip==10.1.0.0/16");
+    EXPECT("and/16|/16|10.1.0.0/x", "10.1.0.1", "user=and/16", "user=/16", "user=10.1.0.0/x");
 }
 
 TEST(prefixes)
@@ -264,21 +275,64 @@ TEST(of_lists_any_element_counts)
     EXPECT("x;two words", "two;words", "msg~two words");
 }
 
+/* Writes a list; the word that names it. */
+static const char *list_word(const char *before, const void *text, size_t len)
+{
+    static char word[40];
+    FILE *f = fopen("list", "w");
+    CHECK(f && fwrite(text, 1, len, f) == len && fclose(f) == 0);
+    snprintf(word, sizeof word, "%s@list", before);
+    return word;
+}
+
+#define LIST(before, text) list_word(before, text, sizeof text - 1)
+
 TEST(lists_from_files)
 {
-    char name[] = "list-XXXXXX", word[64];
-    int fd = mkstemp(name);
-    FILE *f = fdopen(fd, "w");
-    fputs("10.1.2.3\r\n\n10.2.0.0/16\nnot an address\n::1", f);
-    fclose(f);
-    snprintf(word, sizeof word, "ip=@%s", name);
-    EXPECT("10.1.2.3|10.2.9.9|::1|not an address|9.9.9.9", "10.1.2.4|!|", word, "ip=9.9.9.9");
-    snprintf(word, sizeof word, "user!=@%s", name);
-    EXPECT("ann|!", "10.1.2.3|10.2.0.0/16", word);
-    unlink(name);
+    EXPECT("10.1.2.3|10.2.9.9|::1|not an address|9.9.9.9", "10.1.2.4|!|",
+           LIST("ip=", "10.1.2.3\r\n\n10.2.0.0/16\nnot an address\n::1"), "ip=9.9.9.9");
+    EXPECT("ann|!", "10.1.2.3|bob", LIST("user!=", "10.1.2.3\nbob\n"));
     REFUSE("ip=@nosuch-file", "No such file");
     REFUSE("ip=@/dev/null", "an empty list");
+    REFUSE("ip=@/", "Is a directory");
     EXPECT("@x", "x", "user==@x");
+}
+
+TEST(each_line_of_a_list_is_read_like_a_value)
+{
+    EXPECT("2024-05-01T10:00:00Z|2024-05-02T23:59:59.5Z|1714780801",
+           "2024-04-30T23:59:59Z|2024-05-03|2024-05-04T00:00:02Z",
+           LIST("t=", "2024-05-02\n2024-05-01\n2024-05-04T00:00:01Z\n"));
+    EXPECT("7|404|500|0500|1000", "8|403|499|x", LIST("status=", "404\n500..\n7\n"));
+    EXPECT("8|x|!", "7|500|599", LIST("status!=", "500..599\n7\n"));
+    EXPECT("0.5|1|7", "1.5", LIST("ratio=", "7.0\n0.5..1\n"));
+    EXPECT("ANN", "bob", LIST("host=", "ann\n"));
+    EXPECT("a*b|500..|@x|=|", "501|x|!", LIST("user=", "=a*b\n=500..\n=@x\n==\n=\n"));
+    REFUSE(LIST("user=", "ann\nbob\na*\n"), "list:3: * has no meaning here: a*: ");
+    REFUSE(LIST("user=", "ann\n10.0.0.0/8\n"), "list:2: user is text, which has no networks: ");
+    REFUSE(LIST("user=", "\n\n500..\n"), "list:3: user is text, which has no ranges: ");
+    REFUSE(LIST("status=", "5\n500..x\n"), "list:2: not a whole number: 'x' in 500..x: ");
+    REFUSE(LIST("ip=", "10.0.0.0/33\n"), "list:1: not a network: 10.0.0.0/33: ");
+    REFUSE(LIST("user=", "ann\n@more\n"), "list:2: a list in a list: @more: write =@more ");
+    REFUSE(LIST("user=", "a\0n\0n\0\n"), "list:1: not text: ");
+}
+
+TEST(a_byte_order_mark_is_no_part_of_a_list)
+{
+    EXPECT("10.1.2.3|10.2.9.9", "10.1.2.4",
+           LIST("ip=", "\xef\xbb\xbf"
+                       "10.1.2.3\n10.2.0.0/16\n"));
+    EXPECT("ann|bob",
+           "\xef\xbb\xbf"
+           "ann",
+           LIST("user=", "\xef\xbb\xbf"
+                         "ann\r\nbob\r\n"));
+    EXPECT("\xef\xbb\xbf"
+           "bob|ann",
+           "bob",
+           LIST("user=", "ann\n\xef\xbb\xbf"
+                         "bob\n"));
+    REFUSE(LIST("user=", "\xef\xbb\xbf\n"), "an empty list");
 }
 
 TEST(literally)
@@ -312,6 +366,16 @@ TEST(what_is_not_understood_says_what_to_write)
     REFUSE("user", "\"user\"");
     REFUSE("status", "status=VALUE");
     REFUSE("user>=5", "user:int");
+    REFUSE("user=500..",
+           "user is text, which has no ranges: user=500..: write user==500.. for the text");
+    REFUSE("user=..1.5", "user:int, user:dec or user:time");
+    REFUSE("path=-7..5", "path is path, which has no ranges");
+    REFUSE("user=2024-05-01..2024-05-02", "user==2024-05-01..2024-05-02");
+    REFUSE("user!=500..599", "write user!==500..599 for the text");
+    REFUSE("user=10.1.0.0/16",
+           "user is text, which has no networks: user=10.1.0.0/16: write user==10.1.0.0/16");
+    REFUSE("host=2001:db8::/32", "host:ip");
+    REFUSE("user!=10.1.0.0/16", "user!==10.1.0.0/16");
     REFUSE("ip<10.0.0.1", "no order");
     REFUSE("user=a*", "user^=PREFIX");
     REFUSE("err*", "line~/regex/");

@@ -1,0 +1,330 @@
+/* Values, ranges, networks, prefixes and lists of them in a question. See question_parts.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "question_parts.h"
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* The normal form of a value of this type, owned by the question; false: it has none. */
+static bool normal_of(struct question *q, tamis_type type, const char *text, size_t len,
+                      struct span *out, bool *no_room)
+{
+    size_t room = len + TIME_NORMAL_MAX;
+    uint8_t *normal = malloc(room);
+    if (!owned_adopt(&q->own, normal)) {
+        *no_room = true;
+        return false;
+    }
+    out->data = normal;
+    out->len = type == TAMIS_TIME ? time_normal(q->time, (const uint8_t *)text, len, (char *)normal)
+                                  : tamis_value_normal(type, text, len, normal, room);
+    return out->len > 0;
+}
+
+/* A value that is not of its type stands for itself: *plain. */
+static bool add_value(struct question *q, struct clause *c, tamis_type type, const char *text,
+                      size_t len, bool *plain, char why[QUESTION_WHY])
+{
+    struct wanted value = {.given = text};
+    bool no_room = false;
+    *plain = type == TAMIS_BYTES || !normal_of(q, type, text, len, &value.is, &no_room);
+    if (*plain)
+        value.is = (struct span){(const uint8_t *)text, len};
+    return (!no_room &&
+            array_add(&c->value, &c->n_values, &c->values_room, &value, sizeof value)) ||
+           question_no_memory(why);
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+/* A bound in the form of its type. Times that name a day, an hour or a minute mean all of it:
+   `from` is its start and `to` the start of the next one; *exact: a single moment. */
+static bool bound_of(struct question *q, const struct field *field, const char *text, size_t len,
+                     struct end *from, struct end *to, bool *exact, const char *word,
+                     char why[QUESTION_WHY])
+{
+    static const char *const names[] = {
+        [TAMIS_INT] = "whole number", [TAMIS_DEC] = "number", [TAMIS_TIME] = "time"};
+    bool no_room = false, good;
+    *from = *to = (struct end){.there = true};
+    *exact = true;
+    if (field->type == TAMIS_TIME)
+        good = moment_of(q->time, text, len, &from->time, &to->time, exact);
+    else
+        good = normal_of(q, field->type, text, len, &from->text, &no_room);
+    to->text = from->text;
+    if (no_room)
+        return question_no_memory(why);
+    if (!good)
+        return wrong(
+            why, "not a %s: '%.*s' in %.200s: %s", names[field->type], (int)len, text, word,
+            field->type == TAMIS_TIME
+                ? "write 2h or 7d (ago), 2024-05-31, 2024-05-31T10:00 or 2024-05-31T10:00:00Z"
+                : "write digits such as 500 or 1.5");
+    return true;
+}
+
+static bool add_range(struct clause *c, const struct range *range, char why[QUESTION_WHY])
+{
+    return array_add(&c->range, &c->n_ranges, &c->ranges_room, range, sizeof *range) ||
+           question_no_memory(why);
+}
+
+/* a=v1..v2 */
+static bool read_range(struct question *q, struct clause *c, const struct word *w, const char *text,
+                       const char *dots, char why[QUESTION_WHY])
+{
+    struct range r = {.given = text};
+    struct end other;
+    bool exact, good = true;
+    size_t len = (size_t)(dots - text), rest = strlen(dots + 2);
+    if (len == 0 && rest == 0)
+        return wrong(why, "a range without ends: %.200s: write %s=1.., ..9 or 1..9", w->whole,
+                     w->field->name);
+    if (len)
+        good = bound_of(q, w->field, text, len, &r.low, &other, &exact, w->whole, why);
+    if (good && rest) {
+        good = bound_of(q, w->field, dots + 2, rest, &other, &r.high, &exact, w->whole, why);
+        r.high.outside = !exact;
+    }
+    return good && add_range(c, &r, why);
+}
+
+/* a<v and similar. */
+bool question_compare(struct question *q, struct clause *c, const struct word *w,
+                      char why[QUESTION_WHY])
+{
+    struct range r = {.given = w->whole};
+    struct end from, to;
+    bool exact;
+    if (!bound_of(q, w->field, w->text, strlen(w->text), &from, &to, &exact, w->whole, why))
+        return false;
+    if (w->op == OP_FROM || w->op == OP_ABOVE) {
+        r.low = w->op == OP_FROM ? from : to;
+        r.low.outside = w->op == OP_ABOVE && exact;
+    } else {
+        r.high = w->op == OP_BELOW ? from : to;
+        r.high.outside = w->op == OP_BELOW || !exact;
+    }
+    return add_range(c, &r, why);
+}
+
+bool question_period(struct question *q, const char *since, const char *until,
+                     char why[QUESTION_WHY])
+{
+    static const struct field time = {"time", TAMIS_TIME, NOT_INDEXED, false};
+    const struct word from = {since, since, &time, OP_FROM}, to = {until, until, &time, OP_UP_TO};
+    struct clause period = {.column = PERIOD, .word = since ? since : until};
+    struct range both = {.given = period.word};
+    bool good = (!since || question_compare(q, &period, &from, why)) &&
+                (!until || question_compare(q, &period, &to, why));
+    if (good && since)
+        both.low = period.range[0].low;
+    if (good && until)
+        both.high = period.range[period.n_ranges - 1].high;
+    if (good)
+        period.range[0] = both;
+    period.n_ranges = 1;
+    good = good && (array_add(&q->clause, &q->n, &q->room, &period, sizeof period) ||
+                    question_no_memory(why));
+    if (!good)
+        free(period.range);
+    return good;
+}
+
+bool question_period_field(struct question *q, const struct field *field)
+{
+    size_t column = question_column(q, field);
+    for (size_t i = 0; i < q->n_periods; i++)
+        if (q->period[i] == column)
+            return true;
+    return column != NO_COLUMN &&
+           array_add(&q->period, &q->n_periods, &q->periods_room, &column, sizeof column);
+}
+
+/* ---- sets ------------------------------------------------------------------------------------ */
+
+/* 10.1.0.0/16, 2001:db8::/32; false: not a network. */
+static bool network_of(const char *text, size_t len, struct network *out)
+{
+    const char *slash = memchr(text, '/', len);
+    size_t digits = slash ? (size_t)(text + len - slash) - 1 : 0, n = slash ? len - digits - 1 : 0;
+    if (digits < 1 || digits > 3 || strspn(slash + 1, "0123456789") < digits)
+        return false;
+    unsigned version = address_of(text, n, out->address);
+    out->bits = (unsigned)atoi(slash + 1) + (version == 4 ? 96 : 0);
+    out->given = text;
+    network_mask(out->address, out->bits);
+    return version && out->bits <= 128;
+}
+
+static bool add_network(struct clause *c, const struct network *network, char why[QUESTION_WHY])
+{
+    return array_add(&c->network, &c->n_networks, &c->networks_room, network, sizeof *network) ||
+           question_no_memory(why);
+}
+
+/* A range of numbers or times; "a..b" and "../x" are text. */
+static bool like_range(struct question *q, const char *text)
+{
+    const char *dots = strstr(text, ".."), *part[2] = {text, dots ? dots + 2 : NULL};
+    uint8_t room[80];
+    struct stamp from, to;
+    bool exact;
+    size_t ends = 0;
+    for (size_t i = 0; dots && i < 2; i++) {
+        size_t len = i ? strlen(part[i]) : (size_t)(dots - text);
+        if (len && (len >= sizeof room - TIME_NORMAL_MAX ||
+                    (!tamis_value_normal(TAMIS_DEC, part[i], len, room, sizeof room) &&
+                     !moment_of(q->time, part[i], len, &from, &to, &exact))))
+            return false;
+        ends += len > 0;
+    }
+    return ends > 0;
+}
+
+/* A range, a network or a pattern, where the attribute has none: no value would be equal to it. */
+static bool means_nothing(struct question *q, const struct word *w, const char *text,
+                          char why[QUESTION_WHY])
+{
+    const struct field *f = w->field;
+    const char *type = tamis_type_name(f->type);
+    struct network network;
+    int lead = (int)(w->text - w->whole);
+    if (strchr(text, '*'))
+        return !wrong(why,
+                      "* has no meaning here: %.200s: write %s^=PREFIX, %s~/regex/, or %.*s=%.100s "
+                      "for the text",
+                      w->whole, f->name, f->name, lead, w->whole, text);
+    if (!tamis_type_ordered(f->type) && like_range(q, text))
+        return !wrong(why,
+                      "%s is %s, which has no ranges: %.200s: write %.*s=%.100s for the text, or "
+                      "index it as a number or time, with --attrs %s:int, %s:dec or %s:time",
+                      f->name, type, w->whole, lead, w->whole, text, f->name, f->name, f->name);
+    if (f->type != TAMIS_IP && network_of(text, strlen(text), &network))
+        return !wrong(why,
+                      "%s is %s, which has no networks: %.200s: write %.*s=%.100s for the text, or "
+                      "index it as addresses, with --attrs %s:ip",
+                      f->name, type, w->whole, lead, w->whole, text, f->name);
+    return false;
+}
+
+static bool read_network(struct clause *c, const struct word *w, const char *text,
+                         char why[QUESTION_WHY])
+{
+    struct network network;
+    int lead = (int)(w->text - w->whole);
+    if (network_of(text, strlen(text), &network))
+        return add_network(c, &network, why);
+    return wrong(why, "not a network: %.200s: write %.*s10.1.0.0/16, or %.*s=%.100s for the text",
+                 w->whole, lead, w->whole, lead, w->whole, text);
+}
+
+/* Parses a value. */
+static bool read_value(struct question *q, struct clause *c, const struct word *w,
+                       char why[QUESTION_WHY])
+{
+    tamis_type type = w->field->type;
+    const char *text = w->text, *dots;
+    size_t len = strlen(text);
+    struct stamp from, to;
+    bool exact, plain;
+    if (text[0] == '=')
+        return add_value(q, c, type, text + 1, len - 1, &plain, why);
+    if (means_nothing(q, w, text, why))
+        return false;
+    if (tamis_type_ordered(type) && (dots = strstr(text, "..")) != NULL)
+        return read_range(q, c, w, text, dots, why);
+    if (type == TAMIS_IP && strchr(text, '/'))
+        return read_network(c, w, text, why);
+    if (type == TAMIS_TIME && moment_of(q->time, text, len, &from, &to, &exact) && !exact) {
+        struct range day = {{.there = true, .time = from},
+                            {.there = true, .outside = true, .time = to},
+                            .given = text};
+        return add_range(c, &day, why);
+    }
+    if (!add_value(q, c, type, text, len, &plain, why))
+        return false;
+    if (len && plain && (tamis_type_ordered(type) || type == TAMIS_IP) && !c->doubt)
+        c->doubt = w->whole;
+    return true;
+}
+
+/* A line of a list: what may follow a=, except another list. */
+static bool read_item(struct question *q, struct clause *c, const struct word *w, const char *line,
+                      size_t len, char why[QUESTION_WHY])
+{
+    char *copy = strdup(line);
+    const struct word item = {copy, copy, w->field, w->op};
+    if (!owned_adopt(&q->own, copy))
+        return question_no_memory(why);
+    if (strlen(copy) != len)
+        return wrong(why, "not text: a NUL byte in the list: convert it to UTF-8");
+    if (copy[0] == '@' && copy[1])
+        return wrong(why, "a list in a list: %.200s: write =%.100s for the text", copy, copy);
+    return read_value(q, c, &item, why);
+}
+
+/* Values on the lines of a file. */
+static bool read_list(struct question *q, struct clause *c, const struct word *w, const char *path,
+                      char why[QUESTION_WHY])
+{
+    static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark of UTF-8 */
+    char told[QUESTION_WHY - 300];
+    FILE *file = fopen(path, "r");
+    char *line = NULL;
+    size_t room = 0, n = 0, number = 0;
+    ssize_t len;
+    bool good = file || wrong(why, "%s: %.200s: give a file with a value on each line, or %s==@...",
+                              strerror(errno), path, w->field->name);
+    while (good && (len = getline(&line, &room, file)) >= 0) {
+        bool marked = ++number == 1 && strncmp(line, mark, strlen(mark)) == 0;
+        const char *text = line + (marked ? strlen(mark) : 0);
+        len -= text - line;
+        while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+            line[text - line + --len] = 0;
+        if (len == 0)
+            continue;
+        good = read_item(q, c, w, text, (size_t)len, why);
+        n++;
+    }
+    if (!good && n) {
+        snprintf(told, sizeof told, "%s", why);
+        wrong(why, "%.200s:%zu: %s", path, number, told);
+    }
+    if (good && ferror(file))
+        good =
+            wrong(why, "%s: %.200s: give a file with a value on each line", strerror(errno), path);
+    if (good && n == 0)
+        good = wrong(why, "an empty list: %.200s: give a file with a value on each line", path);
+    if (file)
+        fclose(file);
+    free(line);
+    return good;
+}
+
+/* Parses what follows a= or a!=. */
+bool question_set(struct question *q, struct clause *c, const struct word *w,
+                  char why[QUESTION_WHY])
+{
+    bool list = w->text[0] == '@' && w->text[1];
+    return list ? read_list(q, c, w, w->text + 1, why) : read_value(q, c, w, why);
+}
+
+bool question_prefix(struct question *q, struct clause *c, const struct word *w,
+                     char why[QUESTION_WHY])
+{
+    struct wanted prefix = {{(const uint8_t *)w->text, strlen(w->text)}, w->text};
+    bool no_room = false;
+    if (!prefix.is.len)
+        return wrong(why, "an empty prefix: %.200s: write %s^=TEXT", w->whole, w->field->name);
+    if (w->field->type == TAMIS_FOLD)
+        normal_of(q, TAMIS_FOLD, w->text, prefix.is.len, &prefix.is, &no_room);
+    return (!no_room &&
+            array_add(&c->prefix, &c->n_prefixes, &c->prefixes_room, &prefix, sizeof prefix)) ||
+           question_no_memory(why);
+}
