@@ -229,6 +229,17 @@ const char *creation_rate(struct creation *c, const RedisModuleString *s);
 const char *creation_capacity(struct creation *c, const RedisModuleString *s);
 /* How many keys a filter of this rate can hold that grows up to this limit. */
 uint64_t creation_scales_to(double fpp, uint64_t limit);
+/* Sets the limit that was not given. A limit above tamis.value-limit is refused: false, and it has replied. */
+bool creation_limit(RedisModuleCtx *ctx, struct creation *c);
+/* Creates the set. What a master accepted fits here, whatever the limit; from then on the set has it. */
+tamis_error creation_set(RedisModuleCtx *ctx, struct creation *c, struct set **out,
+                         tamis_reason *reason);
+int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
+                    const tamis_reason *reason); /* replies */
+/* Rate, capacity and every option, from which TAMIS.RESERVE creates the same; returns how many. */
+#define CREATION_WORDS 24
+size_t creation_words(RedisModuleCtx *ctx, const struct creation *c,
+                      RedisModuleString *words[CREATION_WORDS]);
 /* Creates the value, sets the key and replicates it; NULL if it has replied with an error. */
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name);

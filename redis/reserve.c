@@ -312,11 +312,9 @@ static bool chosen_smooth(const struct creation *c)
     return c->chosen && c->o.growth == TAMIS_SMOOTH;
 }
 
-/* Replicates TAMIS.RESERVE with every parameter, so that replicas create the same value. */
-static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
-                               RedisModuleString *name)
+size_t creation_words(RedisModuleCtx *ctx, const struct creation *c,
+                      RedisModuleString *words[CREATION_WORDS])
 {
-    RedisModuleString *words[24];
     WIPED_HEX hex[KEY_HEX];
     size_t n = 0;
     const tamis_options *o = &c->o;
@@ -355,13 +353,22 @@ static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
     if (c->compact)
         SAY("COMPACT");
 #undef SAY
+    return n;
+}
+
+/* Replicates TAMIS.RESERVE with every parameter, so that replicas create the same value. */
+static void replicate_creation(RedisModuleCtx *ctx, const struct creation *c,
+                               RedisModuleString *name)
+{
+    RedisModuleString *words[CREATION_WORDS];
+    size_t n = creation_words(ctx, c, words);
     rm.Replicate(ctx, "TAMIS.RESERVE", "sv", name, words, n);
     for (size_t i = 0; i < n; i++)
         rm.FreeString(ctx, words[i]);
 }
 
-static int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
-                           const tamis_reason *reason)
+int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
+                    const tamis_reason *reason)
 {
     if (e == TAMIS_ESPACE)
         return reply_printf(ctx,
@@ -374,7 +381,7 @@ static int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_
     return reply_printf(ctx, "ERR could not create filter: %s", reason->text);
 }
 
-static bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
+bool creation_limit(RedisModuleCtx *ctx, struct creation *c)
 {
     if (c->o.memory_limit > value_limit() && !follows(ctx)) {
         reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %llu bytes",
@@ -416,11 +423,26 @@ static bool scales(RedisModuleCtx *ctx, const struct creation *c)
     return good;
 }
 
-static tamis_error filter_make(const struct creation *c, struct set **out, tamis_reason *reason)
+static tamis_error make_set(const struct creation *c, struct set **out, tamis_reason *reason)
 {
+    if (c->records)
+        return records_make(c->records, out, reason);
     tamis_options o = c->o;
     o.growth = chosen_smooth(c) ? TAMIS_GROWTH_DEFAULT : o.growth;
     return filter_new(out, &o, c->compact, reason);
+}
+
+tamis_error creation_set(RedisModuleCtx *ctx, struct creation *c, struct set **out,
+                         tamis_reason *reason)
+{
+    uint64_t limit = c->o.memory_limit;
+    tamis_error e = make_set(c, out, reason);
+    if (e != TAMIS_ESPACE || !follows(ctx))
+        return e;
+    c->o.memory_limit = 0;
+    e = make_set(c, out, reason);
+    c->o.memory_limit = limit;
+    return e == TAMIS_OK ? set_limit(*out, limit) : e;
 }
 
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
@@ -430,10 +452,9 @@ struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModule
     tamis_reason reason = {0};
     if (!creation_limit(ctx, c))
         return NULL;
-    if (c->scale_to && !scales(ctx, c))
+    if (c->scale_to && !follows(ctx) && !scales(ctx, c))
         return NULL;
-    tamis_error e =
-        c->records ? records_make(c->records, &set, &reason) : filter_make(c, &set, &reason);
+    tamis_error e = creation_set(ctx, c, &set, &reason);
     struct value *v = e == TAMIS_OK ? value_of(set) : NULL;
     if (v && !value_settle(v, true)) {
         value_free(v);

@@ -1,4 +1,6 @@
 """Replicas end with the bytes of their master: adds, growth, windows, removals, resyncs."""
+import glob
+import os
 import signal
 import threading
 import time
@@ -6,7 +8,7 @@ import time
 import pytest
 import redis
 
-from conftest import ASAN, free_port, wait
+from conftest import ASAN, encode, free_port, wait
 from sets import Load, names
 from test_keys import info
 
@@ -241,6 +243,37 @@ def test_an_add_that_only_changes_the_form(servers, aof):
         same(master, replica, members)
     for key in members:
         assert all((master if aof else replica).r.execute_command("BF.MEXISTS", key, *members[key]))
+
+
+def test_what_a_master_created_is_not_refused(servers):
+    """In an append-only file, or from a master, RedisBloom among them: commands that state no limit, or the one of a
+    replica in between. The value gets the limit of this server, and takes what the master adds."""
+    server = servers(appendonly="yes", appendfsync="always", **{"tamis.value-limit": "64kb"})
+    creations = {"bloom": ["BF.RESERVE", 0.01, 10**6], "expanding": ["BF.RESERVE", 0.01, 10**6, "EXPANSION", 3],
+                 "fixed": ["BF.RESERVE", 0.01, 10**6, "NONSCALING"], "cuckoo": ["CF.RESERVE", 10**6, "EXPANSION", 0],
+                 "insert": ["BF.INSERT", "CAPACITY", 10**6, "ITEMS", "x"],
+                 "scales": ["BF.INSERT", "VALIDATESCALETO", 10**8, "ITEMS", "x"],
+                 "further on": ["TAMIS.RESERVE", 0.01, 10**6, "MAXMEM", 65536, "GROWTH", "fixed"],
+                 "records": ["TAMIS.XRESERVE", 0.01, 10**5, "ATTRIBUTES", 1, "a", "VERIFIER", "table", "MAXMEM", 5000]}
+    with pytest.raises(redis.ResponseError, match="limit of a value"):
+        server.r.execute_command("BF.RESERVE", "here", 0.01, 10**6)
+    [path] = glob.glob(os.path.join(server.folder, "appendonlydir", "*.incr.aof"))
+    with open(path, "ab") as aof:
+        for key, (command, *words) in creations.items():
+            aof.write(encode(command, key, *words))
+            add = ["TAMIS.XADD", key, "a=y"] if key == "records" else \
+                ["CF.ADD" if key == "cuckoo" else "BF.ADD", key, "y"]
+            aof.write(encode(*add))
+    server.r.execute_command("DEBUG", "LOADAOF")
+    for key in creations:
+        limit = 5000 if key == "records" else 65536
+        facts = server.r.execute_command("TAMIS.XINFO", key) if key == "records" else info(server.r, key)
+        if key == "records":
+            facts = {k.decode(): v for k, v in zip(facts[::2], facts[1::2])}
+            assert server.r.execute_command("TAMIS.XQUERY", key, "a=y")[0] == 1
+        else:
+            assert server.r.execute_command("TAMIS.EXISTS", key, "y") == 1
+        assert facts["memory_limit"] == limit, key
 
 
 def test_items_passed_over_by_nx(servers):
