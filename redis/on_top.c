@@ -4,55 +4,67 @@
  *
  * The set gets the part of the stated rate that the filter, judged by its bits, does not use, but at least an
  * eighth; the stated rate then rises. The first add of an absent key creates the set. Replicas receive
- * its bytes (TAMIS.ONTOP), then the keys.
+ * what creates the same (TAMIS.ONTOP), then the keys.
  */
 #include "foreign.h"
 
 #include <string.h>
+
+#define NOT_ON_TOP "ERR ONTOP applies once, to a filter of RedisBloom"
 
 static int take_bytes(void *context, const void *data, size_t len)
 {
     return !buffer_add(context, data, len);
 }
 
-static tamis_error new_top(struct foreign *f, tamis_filter **out)
+/* Of what the set is created. */
+static tamis_error plan_top(RedisModuleCtx *ctx, struct foreign *f, struct creation *c,
+                            struct set **out, tamis_reason *reason)
 {
-    struct creation c;
     double stated = foreign_rate(f), left = stated - foreign_rate_now(f);
-    creation_init(&c, WITH_INSERT);
-    creation_settle(&c);
-    c.o.fpp = left > stated / 8 ? left : stated / 8;
-    c.o.memory_limit = value_limit();
-    c.o.expansion = 0;
+    creation_init(c, WITH_RESERVE);
+    c->o.fpp = left > stated / 8 ? left : stated / 8;
+    c->o.memory_limit = value_limit();
     if (!foreign_scales(f)) {
-        c.o.growth = TAMIS_FIXED;
-        c.o.capacity = foreign_capacity(f); /* for all keys, so that the filter can be converted */
-        return tamis_filter_new(out, &c.o, NULL);
+        c->o.growth = TAMIS_FIXED;
+        c->o.capacity = foreign_capacity(f); /* for all keys, so that the filter can be converted */
+        return creation_set(ctx, c, out, reason);
     }
-    tamis_options smooth = c.o; /* takes the least memory for few keys, but has a lowest rate */
-    smooth.growth = TAMIS_SMOOTH;
-    smooth.capacity = 0;
-    if (tamis_filter_new(out, &smooth, NULL) == TAMIS_OK)
+    uint64_t usual =
+        c->o.capacity; /* smooth takes the least memory for few keys, but has a lowest rate */
+    c->o.growth = TAMIS_SMOOTH;
+    c->o.capacity = 0;
+    if (creation_set(ctx, c, out, reason) == TAMIS_OK)
         return TAMIS_OK;
-    c.o.growth = TAMIS_SCALABLE;
-    return tamis_filter_new(out, &c.o, NULL);
+    c->o.growth = TAMIS_SCALABLE;
+    c->o.capacity = usual;
+    return creation_set(ctx, c, out, reason);
+}
+
+/* Replicates it as ONTOP key RESERVE and what creates the same: it is empty, and may have 100 MB. */
+static void top_put(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name,
+                    const struct creation *c, struct set *top)
+{
+    RedisModuleString *words[CREATION_WORDS];
+    size_t n = creation_words(ctx, c, words);
+    value_changes(v, false);
+    value_top(v, top);
+    rm.Replicate(ctx, "TAMIS.ONTOP", "scv", name, "RESERVE", words, n);
+    for (size_t i = 0; i < n; i++)
+        rm.FreeString(ctx, words[i]);
 }
 
 bool top_make(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name)
 {
-    tamis_filter *filter = NULL;
-    struct buffer bytes = {0};
-    tamis_error e = new_top(v->foreign, &filter);
+    struct creation c;
+    struct set *top = NULL;
+    tamis_reason reason = {0};
+    time_of_command(0);
+    tamis_error e = plan_top(ctx, v->foreign, &c, &top, &reason);
     if (e == TAMIS_OK)
-        e = set_encode(filter_set(filter), 0, take_bytes, &bytes);
-    if (e == TAMIS_OK) {
-        value_top(v, filter_set(filter));
-        rm.Replicate(ctx, "TAMIS.ONTOP", "sb", name, bytes.data, bytes.len);
-    } else {
-        tamis_filter_free(filter);
-        reply_failure(ctx, NULL, e == TAMIS_EIO ? TAMIS_ENOMEM : e, NULL);
-    }
-    buffer_free(&bytes);
+        top_put(ctx, v, name, &c, top);
+    else
+        creation_failed(ctx, &c, e, &reason);
     return e == TAMIS_OK;
 }
 
@@ -68,35 +80,99 @@ bool foreign_full(RedisModuleCtx *ctx, const struct value *v)
     return !foreign_scales(f) && !follows(ctx) && f->items + top_items(v) >= foreign_capacity(f);
 }
 
-/* ONTOP key data: sets the set on top, from a master or an append-only file. */
-COMMAND(command_ontop)
+/* ONTOP key RESERVE rate capacity option ...: an empty set, where the first item is added. */
+static void put_empty(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
-    const char *error;
+    WIPED_CREATION c;
+    struct set *top = NULL;
     tamis_reason reason = {0};
-    struct value *whole = NULL;
-    size_t len;
-    if (argc != 3)
-        return rm.WrongArity(ctx);
-    const char *data = rm.StringPtrLen(argv[2], &len);
-    secret_redact(ctx, 2);
-    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
-    struct value *v = find_value(key, VALUE_ITEMS, &error), *partial = NULL;
-    if (v && v->foreign && !v->deletable && !v->set && pieces_total(data, len) == len &&
-        tamis_kind_of(data, len) == TAMIS_KIND_FILTER)
+    long long capacity;
+    creation_init(&c, WITH_RESERVE);
+    const char *error = creation_rate(&c, argv[3]);
+    if (!error && (rm.StringToLongLong(argv[4], &capacity) != RM_OK || capacity < 0))
+        error = "ERR bad capacity";
+    if (!error)
+        error = creation_options(&c, argv, argc, 5);
+    bool clocked = c.o.growth == TAMIS_WINDOW || c.o.growth == TAMIS_FLEXIBLE;
+    if (!error && (c.o.deletable || c.like || clocked))
+        error = NOT_ON_TOP;
+    if (error) {
+        rm.ReplyWithError(ctx, error);
+        return;
+    }
+    time_of_command(c.at);
+    c.o.capacity = (uint64_t)capacity;
+    if (!creation_limit(ctx, &c))
+        return;
+    tamis_error e = creation_set(ctx, &c, &top, &reason);
+    if (e != TAMIS_OK) {
+        creation_failed(ctx, &c, e, &reason);
+        return;
+    }
+    top_put(ctx, v, argv[1], &c, top);
+    if (follows(ctx) && c.own)
+        secret_adopt(c.o.key);
+    rm.ReplyWithSimpleString(ctx, "OK");
+}
+
+/* The set that the bytes are, or NULL. */
+static struct value *read_bytes(RedisModuleCtx *ctx, const char *data, size_t len)
+{
+    tamis_reason reason = {0};
+    struct value *whole = NULL, *partial = NULL;
+    if (pieces_total(data, len) == len && tamis_kind_of(data, len) == TAMIS_KIND_FILTER)
         partial = value_partial(len, follows(ctx), NULL);
     if (partial && partial_add(partial, data, len, follows(ctx), &reason) == TAMIS_OK)
         partial_end(partial, &whole, follows(ctx), &reason);
     value_free(partial);
-    if (whole && !whole->deletable) {
-        value_changes(v, false);
-        value_top(v, whole->set);
-        whole->set = NULL;
-        rm.Replicate(ctx, "TAMIS.ONTOP", "sb", argv[1], data, len);
-        rm.ReplyWithSimpleString(ctx, "OK");
-    } else {
-        rm.ReplyWithError(ctx, error ? error : "ERR ONTOP applies once, to a filter of RedisBloom");
+    return whole;
+}
+
+/* ONTOP key data [MAXMEM bytes]: a set with the items that it has, from a rewritten append-only file. */
+static void put_bytes(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
+{
+    long long limit = 0;
+    size_t len;
+    const char *data = rm.StringPtrLen(argv[2], &len);
+    struct value *whole = NULL;
+    if (argc == 3 || (argc == 5 && is_word(argv[3], "MAXMEM") &&
+                      rm.StringToLongLong(argv[4], &limit) == RM_OK && limit > 0))
+        whole = read_bytes(ctx, data, len);
+    if (!whole || whole->deletable) {
+        value_free(whole);
+        rm.ReplyWithError(ctx, NOT_ON_TOP);
+        return;
     }
+    uint64_t has = limit ? (uint64_t)limit : set_memory_limit(whole->set), most = value_limit();
+    if (!follows(ctx))
+        has = has && has < most ? has : most;
+    set_limit(whole->set, has);
+    value_changes(v, false);
+    value_top(v, whole->set);
+    whole->set = NULL;
     value_free(whole);
+    rm.Replicate(ctx, "TAMIS.ONTOP", "sbcl", argv[1], data, len, "MAXMEM", (long long)has);
+    rm.ReplyWithSimpleString(ctx, "OK");
+}
+
+COMMAND(command_ontop)
+{
+    const char *error;
+    if (argc < 3)
+        return rm.WrongArity(ctx);
+    bool empty = argc > 4 && is_word(argv[2], "RESERVE");
+    RedisModuleKey *key = rm.OpenKey(ctx, argv[1], RM_READ | RM_WRITE);
+    struct value *v = find_value(key, VALUE_ITEMS, &error);
+    if (!v || !v->foreign || v->deletable || v->set)
+        rm.ReplyWithError(ctx, error ? error : NOT_ON_TOP);
+    else if (empty)
+        put_empty(ctx, v, argv, argc);
+    else
+        put_bytes(ctx, v, argv, argc);
+    if (empty)
+        secret_redact_options(ctx, argv, argc);
+    else
+        secret_redact(ctx, 2);
     rm.CloseKey(key);
     return RM_OK;
 }
@@ -141,11 +217,11 @@ static void convert_end(RedisModuleCtx *ctx, struct value *v, RedisModuleKey *ke
         reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL);
         return;
     }
-    long long ttl = rm.GetExpire(key);
+    long long expires = rm.GetAbsExpire(key); /* may be past, where an append-only file is loaded */
     rm.DeleteKey(key);
     rm.ModuleTypeSetValue(key, type, made);
-    if (ttl > 0)
-        rm.SetExpire(key, ttl);
+    if (expires >= 0)
+        rm.SetAbsExpire(key, expires);
     rm.Replicate(ctx, "TAMIS.CONVERT", "sc", name, "FORCE");
     notify(ctx, "tamis.convert", name);
     rm.ReplyWithSimpleString(ctx, "OK");

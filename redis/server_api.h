@@ -215,8 +215,8 @@ enum { RM_FILTER_NOSELF = 1 };
     X(void, CloseKey, (RedisModuleKey *))                                                        \
     X(int, KeyType, (RedisModuleKey *))                                                          \
     X(int, DeleteKey, (RedisModuleKey *))                                                        \
-    X(long long, GetExpire, (RedisModuleKey *))                                                  \
-    X(int, SetExpire, (RedisModuleKey *, long long milliseconds))                                \
+    X(long long, GetAbsExpire, (RedisModuleKey *))                                               \
+    X(int, SetAbsExpire, (RedisModuleKey *, long long milliseconds))                             \
     X(RedisModuleType *, ModuleTypeGetType, (RedisModuleKey *))                                  \
     X(void *, ModuleTypeGetValue, (RedisModuleKey *))                                            \
     X(int, ModuleTypeSetValue, (RedisModuleKey *, RedisModuleType *, void *))                    \

@@ -140,6 +140,16 @@ static arg args_convert[] = {ARG_OF_KEY("key", 0),
                              ARG_SET(TOKEN, "force", "FORCE"),
                              {0}};
 static arg args_bf_load[] = {ARG_OF_KEY("key", 0), ARG(STRING, "data"), {0}};
+static arg args_ontop[] = {
+    ARG_OF_KEY("key", 0),
+    {.name = "data", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
+    {.name = "option",
+     .type = RM_ARG_STRING,
+     .key_spec_index = -1,
+     .token = "RESERVE",
+     .flags = RM_ARG_OPTIONAL | RM_ARG_MULTIPLE},
+    ARG_SET(INTEGER, "bytes", "MAXMEM"),
+    {0}};
 static arg args_cf_reserve[] = {ARG_OF_KEY("key", 0),
                                 ARG(INTEGER, "capacity"),
                                 ARG_SET(INTEGER, "bucketsize", "BUCKETSIZE"),
@@ -292,7 +302,7 @@ static const struct command {
     {"CONVERT", command_convert, ADDS, -2, keys_update, args_convert,
      "Converts a filter of RedisBloom, once its items have been given again", "O(k n) for n items",
      NULL, NULL},
-    {"ONTOP", command_ontop, ADDS, 3, keys_update, args_bf_load,
+    {"ONTOP", command_ontop, ADDS, -3, keys_update, args_ontop,
      "Replicates what was added to a filter of RedisBloom", "O(bytes)", NULL, NULL},
     {"SCANDUMP", command_scandump, SCANS, -3, keys_read, args_cursor,
      "Returns a filter in pieces for LOADCHUNK", "O(bytes of the piece)", command_scandump,

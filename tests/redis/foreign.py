@@ -76,11 +76,14 @@ def damaged(r, payload, rng, times, use, refusals):
     return taken
 
 
-def large(r, kind, key, data):
+SCALES, NONSCALING = 4, 4 + 8  # options of a Bloom filter
+
+
+def large(r, kind, key, data, options=SCALES, capacity=10**7):
     """A filter of one part with these bytes in two chunks; of CF a power of 2, or three of them."""
     size = len(data)
     if kind == "BF":
-        head = struct.pack("<QIIIQQQddIQB", 0, 1, 4, 2, size, 8 * size, 0, 0.01, 9.6, 7, 10**7, 0)
+        head = struct.pack("<QIIIQQQddIQB", 0, 1, options, 2, size, 8 * size, 0, 0.01, 9.6, 7, capacity, 0)
     else:
         slots = 3 if size & (size - 1) else 2
         head = struct.pack("<QQQQHHH", 0, size // slots, 0, 1, slots, 20, 1)

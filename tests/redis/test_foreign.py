@@ -157,6 +157,49 @@ def test_adds_that_redisbloom_accepted(servers):
         assert refused(server.r, "BF.ADD", name, fresh) == "non scaling filter is full"
 
 
+def test_the_limit_of_the_server_holds_on_top(servers):
+    """Bytes that a client sends as the set on top may state a larger limit, or none."""
+    master = servers(port=free_port(), **{"tamis.work-limit": "64mb"})
+    replica = servers(port=free_port(), replicaof="127.0.0.1 %d" % master.port)
+    wait(lambda: replica.r.info("replication")["master_link_status"] == "up")
+    do = master.r.execute_command
+    do("TAMIS.RESERVE", "f", 0.01, 1000, "GROWTH", "scalable")
+    [_, data] = do("TAMIS.DUMP", "f", 0, "WITHKEY")
+    master.r.config_set("tamis.value-limit", "64kb")
+    forms = {"bytes": [data], "limit": [data, "MAXMEM", 10**9], "empty": ["RESERVE", 0.01, 1000, "GROWTH", "smooth"]}
+    for key, form in forms.items():
+        load(master.r, "BF.LOADCHUNK", key, SAID["some"])
+        assert do("TAMIS.ONTOP", key, *form) == b"OK"
+        said = do("BF.MADD", key, *range(100000))
+        assert "may not grow past its limit of 65536 bytes" in str(said[-1]), key
+    load(master.r, "BF.LOADCHUNK", "over", SAID["some"])
+    assert "above tamis.value-limit" in refused(master.r, "TAMIS.ONTOP", "over", "RESERVE", 0.01, 0, "MAXMEM", 10**9)
+    for bad in ([b"x"], [data, "MAXMEM"], [data, "MAXMEM", 0], ["RESERVE", 2, 1], ["RESERVE", 0.1, -1],
+                ["RESERVE", 0.1, 1, "DELETABLE"], ["RESERVE", 0.1, 1, "GROWTH", "window"]):
+        refused(master.r, "TAMIS.ONTOP", "over", *bad)
+    assert info(master.r, "over")["on_top"] == 0
+    assert master.r.execute_command("WAIT", 1, 20000) == 1
+    assert replica.digest(*forms) == master.digest(*forms)
+
+
+def test_a_key_that_expired_stays_so(servers):
+    """Loading an append-only file, the conversion may come after the end of the key's life: it is not a new one."""
+    server = servers(appendonly="yes", appendfsync="always", aof_use_rdb_preamble="no")
+    r = server.r
+    for key in ("f", "g"):
+        load(r, "BF.LOADCHUNK", key, SAID["some"])
+        r.execute_command("BF.ADD", key, "surely not there, 17")
+    r.pexpireat("g", 4102444800000)
+    r.pexpire("f", 600000)
+    [path] = glob.glob(os.path.join(server.folder, "appendonlydir", "*.incr.aof"))
+    with open(path, "ab") as aof:
+        aof.write(encode("PEXPIREAT", "f", 1000000000000) + encode("TAMIS.CONVERT", "f", "FORCE"))
+        aof.write(encode("TAMIS.CONVERT", "g", "FORCE"))
+    r.execute_command("DEBUG", "LOADAOF")
+    assert r.exists("f") == 0
+    assert r.type("g") == b"tamis-set" and r.execute_command("PEXPIRETIME", "g") == 4102444800000
+
+
 def test_followed_and_rewritten(moved, servers):
     """Replicas and append-only files of all forms end with the same bytes."""
     master = moved(port=free_port())

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from conftest import ASAN
-from foreign import large
+from foreign import NONSCALING, SCALES, large
 from test_keys import info, refused, reserve
 
 LIMIT = 8 << 20
@@ -127,12 +127,14 @@ def test_many_vectors_count_what_they_cost(server, r):
     r.config_set("tamis.work-limit", LIMIT)
 
 
-@pytest.mark.parametrize("kind", ["BF", "CF"])
-def test_large_filters_of_redisbloom(server, r, kind):
-    """The first add, which weighs the bits of a Bloom filter; a copy; INFO; and the end."""
+@pytest.mark.parametrize("kind, options", [("BF", SCALES), ("BF", NONSCALING), ("CF", 0)],
+                         ids=["BF", "BF that may not grow", "CF"])
+def test_large_filters_of_redisbloom(server, r, kind, options):
+    """The first add, which weighs the bits of a Bloom filter, and makes a set for as many keys if it may not grow; a
+    copy; INFO; and the end."""
     add, many = kind + ".ADD", 3
     for i in range(many):
-        large(r, kind, "f%d" % i, bytes(192 << 20))
+        large(r, kind, "f%d" % i, bytes(192 << 20), options, 10**8)
     took = [milliseconds(r, [add, "f%d" % i, "first"], lambda: None, 1) for i in range(many)]
     assert min(took) < MOST, took
     assert milliseconds(r, ["COPY", "f0", "g"], lambda: r.delete("g")) < MOST
