@@ -104,7 +104,6 @@ struct dialect {
 struct read_field {
     const char *name;
     const char *type; /* as in --attrs: text, int, ip, time, path, words */
-    bool is_time;     /* the time of the record */
     bool made;        /* derived: not in the record in this form */
 };
 
@@ -149,7 +148,6 @@ struct record {
        itself and the time, which is that of the previous record, as time_write() writes it. */
     bool unfit;
     const char *complaint; /* of a bad record: why */
-    const uint8_t *bad_at; /* of a bad record: where, within it */
 };
 
 /* The selected attributes in the texts of one input. Immutable: threads share it. */

@@ -180,7 +180,6 @@ enum parsed array_next(struct parser *ps, struct record *record)
     while (ps->at < ps->damage) {
         take_line(ps, ps->at, record);
         record->complaint = "it does not fit the format";
-        record->bad_at = record->data;
         if (record->len)
             return PARSED_RECORD;
     }
@@ -193,7 +192,6 @@ enum parsed array_next(struct parser *ps, struct record *record)
         ps->damage = step.resume;
         take_line(ps, step.start, record);
         record->complaint = step.fault.why;
-        record->bad_at = step.fault.at;
         return step.fault.why ? PARSED_BAD : PARSED_NOMEM;
     }
     json_choose(ps);

@@ -160,7 +160,6 @@ static enum parsed bad_record(struct parser *ps, const uint8_t *open, struct rec
     const uint8_t *p = memchr(open, '\n', (size_t)(ps->end - open));
     end_record(ps, p ? p : ps->end, record);
     record->complaint = "a quote is not closed";
-    record->bad_at = open;
     return PARSED_BAD;
 }
 

@@ -4,26 +4,24 @@
 /* Apache's mod_log_config, "Access Log"; `path` is its %U and `query` its %q without the
    question mark, so that /login?next=/ is found as /login. `vhost` occurs in vhost_combined. */
 static const struct read_field access_fields[] = {
-    {"host", "ip", false, false},       {"ident", "text", false, false},
-    {"user", "text", false, false},     {"time", "time", true, false},
-    {"request", "text", false, false},  {"method", "text", false, false},
-    {"path", "path", false, false},     {"query", "text", false, false},
-    {"protocol", "text", false, false}, {"status", "int", false, false},
-    {"bytes", "int", false, false},     {"vhost", "text", false, false},
-    {"referer", "text", false, false},  {"agent", "words", false, false},
+    {"host", "ip", false},      {"ident", "text", false},   {"user", "text", false},
+    {"time", "time", false},    {"request", "text", false}, {"method", "text", false},
+    {"path", "path", false},    {"query", "text", false},   {"protocol", "text", false},
+    {"status", "int", false},   {"bytes", "int", false},    {"vhost", "text", false},
+    {"referer", "text", false}, {"agent", "words", false},
 };
 
 /* RFC 5424, section 6, except for the time, which has the same name as in other logs. */
 static const struct read_field syslog_fields[] = {
-    {"pri", "int", false, false},       {"facility", "int", false, true},
-    {"severity", "int", false, true},   {"version", "int", false, false},
-    {"time", "time", true, false},      {"hostname", "text", false, false},
-    {"app-name", "text", false, false}, {"procid", "text", false, false},
-    {"msgid", "text", false, false},    {"structured-data", "words", false, false},
-    {"msg", "words", false, false},
+    {"pri", "int", false},       {"facility", "int", true},
+    {"severity", "int", true},   {"version", "int", false},
+    {"time", "time", false},     {"hostname", "text", false},
+    {"app-name", "text", false}, {"procid", "text", false},
+    {"msgid", "text", false},    {"structured-data", "words", false},
+    {"msg", "words", false},
 };
 
-static const struct read_field text_fields[] = {{"time", "time", true, false}};
+static const struct read_field text_fields[] = {{"time", "time", false}};
 
 #define FIELDS(fields, less) (fields), sizeof(fields) / sizeof *(fields) - (less)
 

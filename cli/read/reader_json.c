@@ -522,7 +522,6 @@ ALWAYS_INLINE enum parsed take_line(struct parser *ps, const uint8_t *p, struct 
         return PARSED_NOMEM;
     end_record(ps, free ? end : memchr(fault.at, '\n', (size_t)(end - fault.at)), record);
     record->complaint = fault.why;
-    record->bad_at = fault.at;
     return PARSED_BAD;
 }
 

@@ -31,7 +31,6 @@ enum parsed line_next(struct parser *ps, struct record *record)
     parser_clear(ps);
     record->unfit = !ps->fit(ps, line, stop);
     record->complaint = "it does not fit the format";
-    record->bad_at = line;
     if (record->unfit)
         parser_clear(ps);
     else if (ps->selection->copies)

@@ -397,44 +397,6 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
     return e;
 }
 
-/* `mapped`: the bytes are a mapping whose pages the catalog may release. */
-static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
-                              const tamis_open_options *o, bool ask, tamis_reason *reason)
-{
-    const tamis_allocator *a = open_allocator(o);
-    tamis_catalog *c = mem_new0(a, 1, sizeof *c);
-    if (!c)
-        return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
-    c->allocator = *a;
-    c->mapping = mapped ? bytes : (struct mapping){0};
-    c->data = bytes.data;
-    c->len = bytes.len;
-    c->schema.family = &c->family;
-    c->schema.allocator = &c->allocator;
-    tamis_error e = fill(c, o ? o->key : NULL, ask, reason);
-    if (e == TAMIS_OK && o && o->verify)
-        e = catalog_check_all(c, reason);
-    if (e != TAMIS_OK) {
-        catalog_dispose(c);
-        return e;
-    }
-    *out = c;
-    return TAMIS_OK;
-}
-
-tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
-                               const tamis_open_options *options, tamis_reason *reason)
-{
-    return from_bytes(out, (struct mapping){.data = data, .len = len}, false, options, true,
-                      reason);
-}
-
-tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
-                                 const tamis_open_options *options, tamis_reason *reason)
-{
-    return from_bytes(out, mapping, true, options, true, reason);
-}
-
 /* ---- every byte ------------------------------------------------------------------------------ */
 
 /* Checks for zeros up to the next strip and in unused columns. */
@@ -461,7 +423,7 @@ static tamis_error check_strip(const tamis_catalog *c, const struct catalog_stri
     return TAMIS_OK;
 }
 
-tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
+static tamis_error check_all(const tamis_catalog *c, tamis_reason *reason)
 {
     uint64_t end = c->strips_at, last = end;
     tamis_error e = catalog_check_long(c, c->payload, c->sums_at - c->payload, reason);
@@ -483,6 +445,46 @@ tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason)
     if (e == TAMIS_OK)
         e = container_open(&box, c->data, c->len, KIND_CATALOG, reason);
     return e == TAMIS_OK ? container_check_gaps(&box, reason) : e;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------ */
+
+/* `mapped`: the bytes are a mapping whose pages the catalog may release. */
+static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
+                              const tamis_open_options *o, bool ask, tamis_reason *reason)
+{
+    const tamis_allocator *a = open_allocator(o);
+    tamis_catalog *c = mem_new0(a, 1, sizeof *c);
+    if (!c)
+        return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
+    c->allocator = *a;
+    c->mapping = mapped ? bytes : (struct mapping){0};
+    c->data = bytes.data;
+    c->len = bytes.len;
+    c->schema.family = &c->family;
+    c->schema.allocator = &c->allocator;
+    tamis_error e = fill(c, o ? o->key : NULL, ask, reason);
+    if (e == TAMIS_OK && o && o->verify)
+        e = check_all(c, reason);
+    if (e != TAMIS_OK) {
+        catalog_dispose(c);
+        return e;
+    }
+    *out = c;
+    return TAMIS_OK;
+}
+
+tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
+                               const tamis_open_options *options, tamis_reason *reason)
+{
+    return from_bytes(out, (struct mapping){.data = data, .len = len}, false, options, true,
+                      reason);
+}
+
+tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
+                                 const tamis_open_options *options, tamis_reason *reason)
+{
+    return from_bytes(out, mapping, true, options, true, reason);
 }
 
 tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason)

@@ -57,9 +57,7 @@ tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len
 /* Takes over the mapping, unless this fails. */
 tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
                                  const tamis_open_options *options, tamis_reason *reason);
-/* Checks every byte. */
-tamis_error catalog_check_all(const tamis_catalog *c, tamis_reason *reason);
-/* Reads through a mapping, which still belongs to the caller. */
+/* Checks every byte of a mapping, which still belongs to the caller. */
 tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason);
 
 #endif

@@ -397,29 +397,27 @@ void columns_drop(struct columns *c, struct columns_held *held)
     retired_free(&c->retired, false, &c->allocator);
 }
 
-/* Flips the bits of one column that differ; returns their number. */
-static uint64_t flip_column(const struct column_place *at, const struct vector *before,
-                            const struct vector *after)
+/* Flips the bits of one column that differ. */
+static void flip_column(const struct column_place *at, const struct vector *before,
+                        const struct vector *after)
 {
     struct columns_matrix *m = atomic_load(&at->group->matrix);
-    uint64_t *words = m->memory.data, flipped = 0;
+    uint64_t *words = m->memory.data;
     for (uint64_t i = 0; i < (at->group->rows + 63) / 64; i++) {
         if (i % (PAGE / 8) == 0 && !kept_sums_differ(before->sums, after->sums, i / (PAGE / 8))) {
             i += PAGE / 8 - 1;
             continue;
         }
         uint64_t turned = vector_word(before, i) ^ vector_word(after, i);
-        for (; turned; turned &= turned - 1, flipped++) {
+        for (; turned; turned &= turned - 1) {
             uint64_t row = 64 * i + (unsigned)__builtin_ctzll(turned);
             uint64_t bit = row * m->width + at->column;
             word_store(&words[bit >> 6], word_load(&words[bit >> 6]) ^ UINT64_C(1) << (bit & 63));
         }
     }
-    return flipped;
 }
 
-bool columns_change(struct columns *c, const struct columns_put *put, struct vector *const *before,
-                    uint64_t *written)
+bool columns_change(struct columns *c, const struct columns_put *put, struct vector *const *before)
 {
     if (put->held->n != put->n)
         return false;
@@ -427,11 +425,10 @@ bool columns_change(struct columns *c, const struct columns_put *put, struct vec
         if (!shape_equal(before[i], put->vectors[i]) ||
             !family_equal(before[i]->bits.family, put->vectors[i]->bits.family))
             return false;
-    *written = 0;
     atomic_store(&c->changing, put->owner);
     version_move(c);
     for (size_t i = 0; i < put->n; i++)
-        *written += flip_column(&put->held->place[i], before[i], put->vectors[i]);
+        flip_column(&put->held->place[i], before[i], put->vectors[i]);
     version_move(c);
     atomic_store(&c->changing, COLUMNS_STILL);
     return true;

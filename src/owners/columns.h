@@ -26,7 +26,6 @@
 #define COLUMN_FREE   UINT32_MAX
 #define COLUMNS_STILL UINT32_MAX /* no owner's columns are being changed in place */
 #define COLUMNS_RUN   16         /* keys queried together */
-#define OWNERS_MAX    UINT32_C(0xFFFFFF00)
 
 /* The memory of a shape; a wider one replaces it. */
 struct columns_matrix {
@@ -95,10 +94,8 @@ tamis_error columns_put(struct columns *c, const struct columns_put *puts, size_
 /* Removes the owner's columns. */
 void columns_drop(struct columns *c, struct columns_held *held);
 /* The owner's vectors were `before`, like its columns, and the new ones must differ from them
-   only in bits: only differing rows are written, and `written` returns their number. False if
-   they differ otherwise. */
-bool columns_change(struct columns *c, const struct columns_put *put, struct vector *const *before,
-                    uint64_t *written);
+   only in bits: only differing rows are written. False if they differ otherwise. */
+bool columns_change(struct columns *c, const struct columns_put *put, struct vector *const *before);
 
 /* For each of n keys, at most COLUMNS_RUN: sets bit i of its `words` words for each owner i that
    may have it. Returns COLUMNS_STILL, or the owner whose bits are unreliable: query its vectors.

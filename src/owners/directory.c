@@ -348,15 +348,13 @@ static void copy_swapped(void *directory, const tamis_filter *before, const tami
 {
     tamis_directory *d = directory;
     struct owner *owner = d->taking;
-    uint64_t flipped = 0;
     atomic_store(&owner->items, set_stored(&after->set));
     if (set_lines(&after->set))
         note_lines(d, owner, after);
     if (owner->behind)
         return;
     struct columns_put old = put_of(owner, before), made = put_of(owner, after);
-    owner->behind = old.n != made.n || !columns_change(&d->columns, &made, old.vectors, &flipped);
-    d->flipped += flipped;
+    owner->behind = old.n != made.n || !columns_change(&d->columns, &made, old.vectors);
 }
 
 /* The owner, with a follower; in doubt until the follower has a copy. */

@@ -56,7 +56,6 @@ struct tamis_directory {
     size_t n_plans, plans_room;
     struct lookup names;
     struct owner *taking;     /* whose message is being taken, or was last */
-    uint64_t flipped;         /* bits of columns changed by deltas so far */
     _Atomic uint64_t contact; /* when the carrier was last reached (clock); 0: unknown */
     _Atomic uint32_t n;
     struct piece *_Atomic piece[OWNER_PIECES];

@@ -33,7 +33,7 @@ void removals_clear(struct removals *r)
     }
     if (r->index)
         memset(r->index, 0, r->index_room * sizeof *r->index);
-    r->used = r->queued = r->cancelled = 0;
+    r->used = r->queued = 0;
     r->probes = 0;
     atomic_store(&r->total, 0);
     watches_clear(&r->watches);
@@ -310,8 +310,6 @@ static void forget(struct removals *r, uint32_t entry)
 {
     struct pending *p = &r->entries[entry];
     uint64_t copies = atomic_load(&p->copies);
-    if (copies == 0)
-        r->cancelled--;
     atomic_store(&r->total, atomic_load(&r->total) - copies);
     index_take(r, entry);
     r->probes -= p->probes;
@@ -410,10 +408,8 @@ bool pending_cancel(struct removals *r, const tamis_digest *key)
         return false;
     atomic_store(&p->copies, copies - 1);
     atomic_store(&r->total, atomic_load(&r->total) - 1);
-    if (copies == 1) {
-        r->cancelled++;
+    if (copies == 1)
         queue_entry(r, entry);
-    }
     return true;
 }
 
@@ -445,7 +441,6 @@ tamis_error pending_remember(struct set *s, const tamis_digest *key, uint64_t co
     uint32_t entry = pending_find(r, key);
     if (entry != NO_ENTRY) {
         struct pending *p = &r->entries[entry];
-        r->cancelled -= atomic_load(&p->copies) == 0;
         atomic_store(&p->copies, atomic_load(&p->copies) + copies);
         p->hides &= hides;
         atomic_store(&r->total, atomic_load(&r->total) + copies);

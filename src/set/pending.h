@@ -53,7 +53,6 @@ struct removals {
     size_t probes;          /* of all entries: there is room for that many watches */
     size_t probes_max;      /* while untrusted bytes are read; 0: any number */
     _Atomic uint64_t total; /* copies pending */
-    uint32_t cancelled;     /* entries without copies left */
 };
 
 /* A part of a layer, and its digest of the key: for a table, the value is `a`. */

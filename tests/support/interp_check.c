@@ -567,7 +567,6 @@ static bool plant_pending(struct removals *r)
             continue;
         atomic_store(&r->entries[i].copies, copies - 1);
         atomic_store(&r->total, atomic_load(&r->total) - 1);
-        r->cancelled += copies == 1;
         return true;
     }
     return false;
