@@ -221,6 +221,8 @@ void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uin
 /* The probability that a key that was never added is found: exact for the present entries, except that overlapping
    ones count twice. */
 double lines_rate(const struct lines *l);
+/* The same after further adds, when no part has a free slot left and none has been rebuilt. */
+double lines_rate_full(const struct lines *l);
 
 /* Calls `take` for every entry, spread evenly over all places: with its place, the number of its known bits (the
    others are zero) and its copies. Stops at the first error. */

@@ -67,6 +67,11 @@ static double whole_rate(const struct rebuild *r, double rate)
     return sum / root_positions(r->root);
 }
 
+double lines_rate_full(const struct lines *l)
+{
+    return whole_rate(&(struct rebuild){.root = lines_root_of(l)}, 0);
+}
+
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
    kept for what two more doublings with wider slots would add. */
@@ -197,7 +202,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
 {
     struct lines *l = r->lines;
     const struct body *old = body_at(r->root, r->first);
-    uint64_t old_bytes = body_bytes(old); /* will be freed */
+    uint64_t old_bytes = 0; /* will be freed */
     bool one = body_positions(r->root, old) == r->positions, same = one && r->n == 1;
     struct content content = {0};
     if (r->n > 1)
@@ -207,6 +212,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
         content.rate += /* the mean of the old parts, which the new ones inherit */
             mass_share(b, b->mass) * body_positions(r->root, b) / r->positions;
         content.known = (unsigned)max_u64(content.known, b->depth + body_bits(b));
+        old_bytes += body_bytes(b);
         r->keys[0] += r->n > 1 ? 0 : b->used;
         i += body_positions(r->root, b);
     }
@@ -328,8 +334,8 @@ tamis_error part_shrink(struct lines *l, uint64_t place)
             deeper |= beside->depth != b->depth;
             used += beside->used;
         }
-        if (!deeper && used < split_at(before) / 3)
-            return rebuild(l, first, wide, before);
+        if (!deeper && used < split_at(before) / 3 && rebuild(l, first, wide, before) == TAMIS_OK)
+            return TAMIS_OK; /* otherwise there may be memory for a smaller part */
     }
     return b->lines > 1 ? rebuild(l, number / positions * positions, positions, b->depth)
                         : TAMIS_OK;

@@ -370,14 +370,18 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 }
 
 /* ---- smooth.c: filters of lines ---- */
+/* What lines of the widest slots need for the rate of any number of keys: each doubling adds 2.4 * 10^-6. */
+#define LINES_RATE_LEAST 5e-5
 /* The shares of the rate for the vector and for the lines that follow it: see smooth.c. */
-ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
-{
-    return opt->budget * (opt->compact ? 0.8 : 0.45);
-}
 ALWAYS_INLINE double smooth_lines_rate(const struct settings *opt)
 {
-    return opt->budget * (opt->compact ? 0.2 : 0.05);
+    if (!opt->compact)
+        return opt->budget * 0.05;
+    return opt->budget < 5 * LINES_RATE_LEAST ? LINES_RATE_LEAST : opt->budget * 0.2;
+}
+ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
+{
+    return opt->compact ? opt->budget - smooth_lines_rate(opt) : opt->budget * 0.45;
 }
 /* Compact filters of up to this many keys have a spread vector: it takes fewer bits than a blocked one, and all its lines
    are in the cache. Up to here the heads of a set count (small.c). */

@@ -2,9 +2,13 @@
  * Smooth filters: lines of fingerprints (bits/lines.h), which grow and shrink by themselves, so one layer of
  * them suffices at any size. A plain filter with a stated capacity starts with a vector of that capacity, the
  * cheapest way to hold that many keys; further keys go into lines. Both together use half of the stated rate,
- * so that two such filters can be united whatever they hold: their vectors are then kept side by side and take
- * no more keys. The vector has nine tenths of the half (10^7 keys at 1 % take 14.8 MB; with the whole half
- * 14.5), and the lines have slots four bits wider than the rate alone would need.
+ * so that two such filters can be united: their vectors are then kept side by side and take no more keys. The
+ * vector has nine tenths of the half (10^7 keys at 1 % take 14.8 MB; with the whole half 14.5), and the lines have
+ * slots four bits wider than the rate alone would need.
+ *
+ * Lines alone use the whole rate. In a union rates add up, and known bits that are lost never come back: at 1 % two
+ * sets of 2 * 10^6 keys fit, and six of 10^5; three of 10^6 do not, unless the rate may be restated, nor do two with
+ * a vector that hold ten times its capacity.
  *
  * A compact filter uses the whole rate: four fifths for the vector (13.1 MB), the rest for the lines. Two that hold
  * more than one vector can take are united only if their rates happen to fit, or if the rate may be restated.
@@ -186,17 +190,19 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
     if (e != TAMIS_OK)
         return e;
     struct lines *l = set_lines(s);
-    double vectors = 0, rate = lines_rate(l);
+    /* What fills the free slots of the parts belongs to the rate: no part is rebuilt until then. */
+    double vectors = 0, rate = lines_rate_full(l), fpp = set_opt(s)->fpp;
     for (uint32_t i = 0; i < n; i++)
         vectors += tamis_plan_rate(set_opt(s)->layout, layers->v[i]->bits.units,
                                    layers->v[i]->bits.k, (double)layers->v[i]->load);
     double share = smooth_lines_rate(set_opt(s)), lines = rate > share ? rate : share;
-    if (vectors + rate >= set_opt(s)->fpp) { /* nothing would be left for further keys */
+    if (vectors + rate >= fpp * 255 / 256) { /* too little is left for parts that grow */
+        double sum = (vectors + lines) * 17 / 16;
         if (!(flags & TAMIS_MERGE_RESTATE))
             return TAMIS_ERATE;
-        set_opt(s)->fpp = vectors + lines < 1 ? vectors + lines : 1;
+        set_opt(s)->fpp = fpp = sum < 1 ? sum : 1;
     }
-    double left = set_opt(s)->fpp - vectors;
+    double left = fpp - vectors;
     if (rate > l->fpp || l->fpp > left)
         l->fpp = left > 0 ? left : lines;
     return TAMIS_OK;

@@ -158,6 +158,16 @@ TEST(a_stated_capacity_is_cheap)
     tamis_filter_free(f);
 }
 
+/* Its memory is all there from the start. */
+TEST(ten_million_stated_keys_take_15_mb)
+{
+    tamis_filter *f = make(0.01, 10000000, false);
+    tamis_filter_facts facts;
+    tamis_filter_info(f, &facts);
+    CHECK_MSG(facts.bytes <= 15000000, "%g bytes", (double)facts.bytes);
+    tamis_filter_free(f);
+}
+
 TEST(unions)
 {
     uint8_t key[TAMIS_KEY_LEN] = {1};
@@ -239,6 +249,37 @@ TEST(unions_of_a_large_set_into_a_small_one)
         check_rate(a, 0.01);
         tamis_filter_free(a);
         tamis_filter_free(b);
+    }
+}
+
+/* After a union the free slots of the parts fill up before any part is rebuilt. */
+TEST(unions_keep_the_rate_until_the_parts_are_full)
+{
+    static const uint64_t unions[][2] = {{188951, 4}, {188951, 6}, {531649, 2}};
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (size_t i = 0; i < (harness_slow() ? 1 : 3); i++) {
+        uint64_t size = unions[i][0], n = unions[i][1] * size;
+        tamis_filter *all = NULL, *f;
+        tamis_filter_facts facts;
+        for (uint64_t from = 0; from < n; from += size) {
+            tamis_options o = {.growth = TAMIS_SMOOTH, .fpp = 0.1, .key = key};
+            CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+            fill(f, from, from + size);
+            if (!all) {
+                all = f;
+                continue;
+            }
+            CHECK(tamis_filter_merge(all, f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
+            tamis_filter_free(f);
+        }
+        for (uint64_t to = n + size; n < to; n += size / 16) {
+            tamis_filter_info(all, &facts);
+            CHECK_MSG(facts.fpp_now <= facts.fpp, "%g of %g at %g keys", facts.fpp_now, facts.fpp,
+                      (double)n);
+            fill(all, n, n + size / 16);
+        }
+        check_all(all, 0, n);
+        tamis_filter_free(all);
     }
 }
 
@@ -338,6 +379,29 @@ TEST(compact_filters_keep_the_rate)
         tamis_filter_free(f);
         tamis_filter_free(usual);
     }
+}
+
+/* The lines of compact filters have a rate of their own, which slots of every width can keep. */
+TEST(compact_filters_keep_every_rate)
+{
+    static const double rates[] = {0.1, 0.01, 0.001, 0.0005, 0.0001};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        for (uint64_t n = 1000; n <= (harness_slow() ? 1000 : 20000); n *= 20) {
+            tamis_options o = {.capacity = n, .fpp = rates[i]};
+            struct set *s = NULL;
+            CHECK(filter_new(&s, &o, true, NULL) == TAMIS_OK);
+            tamis_filter *f = as_filter(s);
+            for (uint64_t keys = n; keys <= (harness_slow() ? 32 : 128) * n; keys *= 2) {
+                fill(f, keys == n ? 0 : keys / 2, keys);
+                const struct lines *l = set_lines(s);
+                double rate = l ? lines_rate(l) : 0,
+                       most = rates[i] - smooth_vector_rate(set_opt(s));
+                CHECK_MSG(rate <= most, "%g of %g at %g, %g keys of %g", rate, most, rates[i],
+                          (double)keys, (double)n);
+            }
+            check_rate(f, rates[i]);
+            tamis_filter_free(f);
+        }
 }
 
 /* Two full ones exceed the rate together, and it is restated on request. */
