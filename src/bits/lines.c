@@ -89,8 +89,11 @@ static void overflow(struct body *b, uint64_t line, uint32_t slot, unsigned last
     uint32_t leaves = slot_get(at, b->width, last);
     if (slot_order(leaves) <= slot_order(slot) || !to_stash(b, line, leaves, 1))
         to_stash(b, line, slot, 1);
-    else
+    else {
+        /* A reader that no longer sees the slot in the line sees it in the stash: see stash_has(). */
+        atomic_thread_fence(memory_order_release);
         slot_put(at, b->width, last, slot);
+    }
     line_changed(b, line);
 }
 

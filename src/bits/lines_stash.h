@@ -60,6 +60,8 @@ ALWAYS_INLINE void stash_prefetch(const struct stash *stash, uint64_t line)
 /* Does the stash have a slot of the line that matches q? */
 static inline bool stash_has(const struct body *body, uint64_t line, uint32_t q)
 {
+    atomic_thread_fence(
+        memory_order_acquire); /* after the line was read: see overflow() in lines.c */
     const struct stash *stash = atomic_load_explicit(&body->stash, memory_order_acquire);
     q &= slot_ones(body->width);
     if (!stash)
