@@ -115,8 +115,6 @@ static void masks_sse2(struct block_masks *m, const uint8_t *p, uint8_t delimite
                               mask_of(p, '\r')};
 }
 
-#define AVX2 __attribute__((target("avx2")))
-
 AVX2 ALWAYS_INLINE uint64_t mask_wide(__m256i a, __m256i b, uint8_t byte)
 {
     __m256i all = _mm256_set1_epi8((char)byte);

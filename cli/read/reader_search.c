@@ -114,7 +114,6 @@ ALWAYS_INLINE const uint8_t *search_vector(const uint8_t *p, const uint8_t *end,
  * The same 32 bytes at a time. Unlike fields, texts are long: on access logs this takes 0.6 times
  * the instructions. The remainder is searched 16 at a time.
  */
-#define AVX2 __attribute__((target("avx2")))
 
 AVX2 ALWAYS_INLINE __m256i both_of(const uint8_t *p, const struct ends *e, bool fold)
 {

@@ -10,8 +10,6 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-#define HUGE_PAGE ((size_t)2 << 20)
-
 static bool text_room(struct input_text *text, size_t room)
 {
     if (room <= text->capacity)

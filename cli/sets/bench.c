@@ -9,13 +9,13 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "base/base.h"
 #include "ui/args.h"
 #include "ui/report.h"
 
 #define RUNS           5
 #define CHUNK          1024
 #define QUERIES        ((size_t)1 << 20)
-#define HUGE_PAGE      ((size_t)1 << 21)
 #define FIRST_CAPACITY 1000 /* capacity that a growing filter starts with */
 
 /* ---- clock, keys, medians -------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ static double now(void)
 /* Key i of a stream: distinct numbers, well mixed. */
 static uint64_t key_at(uint64_t stream, uint64_t i)
 {
-    uint64_t x = (stream << 56) + i * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t x = (stream << 56) + i * GOLDEN;
     x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
     return x ^ (x >> 31);

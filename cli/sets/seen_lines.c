@@ -1,5 +1,6 @@
 /* Lines seen before. See seen_lines.h. */
 #include "seen_lines.h"
+#include "base/base.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,8 @@ void sieve_foresee(struct sieve *s, uint64_t keys)
 static void second(const tamis_digest *from, size_t n, tamis_digest *to)
 {
     for (size_t i = 0; i < n; i++) {
-        unsigned __int128 x = (unsigned __int128)(from[i].b ^ UINT64_C(0x9E3779B97F4A7C15)) *
-                              UINT64_C(0xD6E8FEB86659FD93);
+        unsigned __int128 x =
+            (unsigned __int128)(from[i].b ^ GOLDEN) * UINT64_C(0xD6E8FEB86659FD93);
         unsigned __int128 y = (unsigned __int128)(from[i].a ^ UINT64_C(0xC2B2AE3D27D4EB4F)) *
                               UINT64_C(0xA0761D6478BD642F);
         to[i] =

@@ -44,30 +44,30 @@ tamis_error tamis_directory_save(const tamis_directory *d, uint32_t number, cons
     return file_save(&what, path, reason);
 }
 
-tamis_error tamis_follower_load(tamis_follower *f, const char *path, uint64_t age, int64_t delay,
-                                tamis_reason *reason)
+/* A message for the follower, or for that of the owner in the directory. */
+static tamis_error load(tamis_follower *f, tamis_directory *d, const char *owner, const char *path,
+                        uint64_t age, int64_t delay, tamis_reason *reason)
 {
     struct mapping mapping;
     tamis_error e = file_map(&mapping, path, NULL, true, reason);
     if (e != TAMIS_OK)
         return e;
-    e = tamis_follower_take(f, mapping.data, mapping.len, age, NULL, reason);
+    e = f ? tamis_follower_take(f, mapping.data, mapping.len, age, NULL, reason)
+          : tamis_directory_take(d, owner, mapping.data, mapping.len, age, NULL, reason);
     if (e == TAMIS_OK)
-        follower_expect(f, delay);
+        f ? follower_expect(f, delay) : directory_expect(d, delay);
     mapping_free(&mapping);
     return file_named(reason, e, path);
+}
+
+tamis_error tamis_follower_load(tamis_follower *f, const char *path, uint64_t age, int64_t delay,
+                                tamis_reason *reason)
+{
+    return load(f, NULL, NULL, path, age, delay, reason);
 }
 
 tamis_error tamis_directory_load(tamis_directory *d, const char *owner, const char *path,
                                  uint64_t age, int64_t delay, tamis_reason *reason)
 {
-    struct mapping mapping;
-    tamis_error e = file_map(&mapping, path, NULL, true, reason);
-    if (e != TAMIS_OK)
-        return e;
-    e = tamis_directory_take(d, owner, mapping.data, mapping.len, age, NULL, reason);
-    if (e == TAMIS_OK)
-        directory_expect(d, delay);
-    mapping_free(&mapping);
-    return file_named(reason, e, path);
+    return load(NULL, d, owner, path, age, delay, reason);
 }

@@ -4,7 +4,6 @@
 #include "mem.h"
 
 #define LINE ((size_t)64)
-#define HUGE ((size_t)1 << 21)
 
 /* The first extent after the address. */
 static uint32_t extent_behind(const struct arena *a, const char *at)
@@ -111,7 +110,7 @@ static void pages_drop(struct arena *a, uint32_t i, struct extent pages)
 /* Replaces new pages by free ones of the other end, which have been touched. Small pages are populated anyway. */
 static void log_recycle(struct arena *a, struct extent new)
 {
-    for (uint32_t i = a->n; i-- > 0 && new.bytes && a->page >= HUGE;) {
+    for (uint32_t i = a->n; i-- > 0 && new.bytes && a->page >= HUGE_PAGE;) {
         struct extent pages = whole_pages(a, i);
         pages.bytes = pages.bytes < new.bytes ? pages.bytes : new.bytes;
         if (pages.bytes == 0 || a->free[i].at == a->low)

@@ -14,6 +14,14 @@
 #define UNIT_STEP  8                   /* planned sizes are multiples, in address units */
 #define BLOCK_BITS 512                 /* a block is one cache line: 8 lanes of 64 bits */
 
+#define HUGE_PAGE ((size_t)1 << 21)
+#define GOLDEN \
+    UINT64_C(0x9E3779B97F4A7C15) /* 2^64 over the golden ratio: spreads what is multiplied by it */
+
+/* Instruction sets that functions in several files are compiled for. */
+#define AVX2   __attribute__((target("avx2,bmi2")))
+#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx2,bmi2")))
+
 #define LIKELY(x)     __builtin_expect(!!(x), 1)
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define ALWAYS_INLINE static inline __attribute__((always_inline))

@@ -1,4 +1,4 @@
-/* Blocks of at least LARGE bytes come directly from the kernel: zeroed without being touched,
+/* Blocks of at least HUGE_PAGE bytes come directly from the kernel: zeroed without being touched,
    and on huge pages, which avoid most TLB misses of random access. See mem.h. */
 #define _GNU_SOURCE /* mremap */
 #include "mem.h"
@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define LARGE ((size_t)1 << 21)
-#define LINE  ((size_t)64)
+#define LINE ((size_t)64)
 
 static void *system_alloc(void *context, size_t size)
 {
@@ -163,7 +162,7 @@ void *mem_undumped_new(size_t bytes)
 void *mem_pages_new(char *at, size_t bytes, size_t align)
 {
     /* small pages are populated at once: touching each would be a fault */
-    char *start = pages_map(at, bytes, align < LARGE ? MAP_POPULATE : 0);
+    char *start = pages_map(at, bytes, align < HUGE_PAGE ? MAP_POPULATE : 0);
     if (start && ((uintptr_t)start & (align - 1))) {
         /* not aligned: map more, and unmap both ends */
         munmap(start, bytes);
@@ -178,7 +177,7 @@ void *mem_pages_new(char *at, size_t bytes, size_t align)
         if (head)
             munmap(raw, head);
     }
-    if (start && align >= LARGE)
+    if (start && align >= HUGE_PAGE)
         madvise(start, bytes, MADV_HUGEPAGE);
     return start;
 }
@@ -204,10 +203,10 @@ static bool block_take(const tamis_allocator *a, size_t bytes, struct block *out
 {
     if (bytes > SIZE_MAX / 2)
         return false;
-    out->mapped = a->alloc == system_alloc && bytes > LARGE - LINE;
+    out->mapped = a->alloc == system_alloc && bytes > HUGE_PAGE - LINE;
     out->size = block_size(bytes, out->mapped);
     if (out->mapped) {
-        out->base = out->data = mem_pages_new(NULL, out->size, LARGE);
+        out->base = out->data = mem_pages_new(NULL, out->size, HUGE_PAGE);
         *zeros = true;
         return out->base != NULL;
     }

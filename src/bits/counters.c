@@ -26,7 +26,7 @@ static void nibble_set(struct counters *counters, uint64_t position, uint8_t val
 static size_t escape_home(const struct counters *counters, uint64_t position)
 {
     uint64_t secret = process_secret();
-    return mul_fold(mul_fold(position ^ PROBE_STEP, secret), secret) & (counters->room - 1);
+    return mul_fold(mul_fold(position ^ GOLDEN, secret), secret) & (counters->room - 1);
 }
 
 static struct escape *escape_find(const struct counters *counters, uint64_t position)

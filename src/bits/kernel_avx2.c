@@ -5,8 +5,6 @@
 
 #include <immintrin.h>
 
-#define AVX2 __attribute__((target("avx2,bmi2")))
-
 /* Row r, read from word 8 - s: all ones in the lanes of a round of r probes with rotation s. */
 #define ON ~UINT64_C(0)
 #define ROW(a, b, c, d, e, f, g, h)                    \

@@ -6,8 +6,6 @@
 
 #include <immintrin.h>
 
-#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx2,bmi2")))
-
 ALWAYS_INLINE AVX512 __mmask8 lanes_rotated(unsigned r, uint64_t b)
 {
     unsigned ones = (1u << r) - 1, s = (unsigned)(b >> 61);

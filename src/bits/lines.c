@@ -533,7 +533,7 @@ struct digest_sum {
 static tamis_error sum_entry(void *context, uint64_t place, unsigned known, uint64_t copies)
 {
     struct digest_sum *sum = context;
-    uint64_t mixed = mul_fold(place ^ UINT64_C(0x9E3779B97F4A7C15), known + BLOCK_MIX);
+    uint64_t mixed = mul_fold(place ^ GOLDEN, known + BLOCK_MIX);
     sum->a += copies * mul_fold(mixed, BLOCK_MIX);
     sum->b += copies * mul_fold(mixed ^ place, UINT64_C(0xA0761D6478BD642F) + 2 * known);
     return TAMIS_OK;

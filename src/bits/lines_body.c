@@ -10,7 +10,6 @@
 #define ARENA_FROM ((uint64_t)1 << 19)
 #define HUGE_FROM  ((uint64_t)16 << 20)
 #define SMALL_PAGE ((size_t)1 << 12)
-#define HUGE_PAGE  ((size_t)1 << 21)
 
 /* The smaller body of a set that is not split is not aligned to cache lines: the padding would cost more memory than
    it saves time for lines that are in the cache. */

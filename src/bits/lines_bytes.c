@@ -342,7 +342,7 @@ void part_move(struct lines *l, uint32_t number, move_fn move, void *context)
 
 static uint64_t mixed(uint64_t x, uint64_t y)
 {
-    return mul_fold(x ^ UINT64_C(0x9E3779B97F4A7C15), y + UINT64_C(0xD6E8FEB86659FD93));
+    return mul_fold(x ^ GOLDEN, y + UINT64_C(0xD6E8FEB86659FD93));
 }
 
 void part_check_begin(struct part_check *c, const struct part_facts *facts)

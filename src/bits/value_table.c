@@ -5,8 +5,6 @@
 
 #include "base/bytes.h"
 
-#define TABLE_MIX UINT64_C(0x9E3779B97F4A7C15)
-
 static struct table_slots *slots_of(const struct table *table)
 {
     return atomic_load_explicit(&table->slots, memory_order_acquire);
@@ -30,7 +28,7 @@ static void slot_set(struct table_slot *slot, uint64_t value, uint64_t count)
 
 uint64_t table_hash(uint64_t value)
 {
-    return mul_fold(value ^ TABLE_MIX, TABLE_MIX);
+    return mul_fold(value ^ GOLDEN, GOLDEN);
 }
 
 static size_t home_of(const struct table_slots *slots, uint64_t value)

@@ -106,22 +106,20 @@ ALWAYS_INLINE tamis_digest digest_eight(uint64_t flip, const void *key)
 }
 
 /* Enhanced double hashing: the default probe function, and its body for the kernels. */
-#define PROBE_STEP UINT64_C(0x9E3779B97F4A7C15)
-
 struct probe {
     uint64_t x, y, step;
 };
 
 ALWAYS_INLINE struct probe probe_first(tamis_digest d)
 {
-    return (struct probe){d.a, d.b, PROBE_STEP};
+    return (struct probe){d.a, d.b, GOLDEN};
 }
 
 ALWAYS_INLINE void probe_next(struct probe *p)
 {
     p->x += p->y;
     p->y = (p->y << 21 | p->y >> 43) + p->step;
-    p->step += PROBE_STEP;
+    p->step += GOLDEN;
 }
 
 void probe_double(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,

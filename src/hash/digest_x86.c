@@ -5,8 +5,6 @@
 
 #include <immintrin.h>
 
-#define AVX512 __attribute__((target("avx512f,avx512vl,avx512dq,avx2,bmi2")))
-
 struct wide {
     __m512i low, high;
 };

@@ -79,6 +79,25 @@ static bool group_widen(struct columns *c, struct columns_group *g)
 
 /* ---- families and shapes --------------------------------------------------------------------- */
 
+/* Lists with `next` and `back`, the pointer to the element. Readers inside an element that is removed continue
+   through its `next`. */
+#define LIST_ADD(list, element)                         \
+    ({                                                  \
+        __typeof__(element) first_ = atomic_load(list); \
+        atomic_store(&(element)->next, first_);         \
+        (element)->back = (list);                       \
+        if (first_)                                     \
+            first_->back = &(element)->next;            \
+        atomic_store(list, element);                    \
+    })
+#define LIST_REMOVE(element)                                       \
+    ({                                                             \
+        __typeof__(element) next_ = atomic_load(&(element)->next); \
+        atomic_store((element)->back, next_);                      \
+        if (next_)                                                 \
+            next_->back = (element)->back;                         \
+    })
+
 static void family_dispose(struct retired *retired, const tamis_allocator *a)
 {
     struct columns_family *f = PART_OF(retired, struct columns_family, retired);
@@ -106,36 +125,25 @@ static struct columns_family *family_get(struct columns *c, const struct family 
         return NULL;
     }
     lookup_add(&c->by_family, &f->entry, hash);
-    struct columns_family *first = atomic_load(&c->families);
-    atomic_store(&f->next, first);
-    f->back = &c->families;
-    if (first)
-        first->back = &f->next;
-    atomic_store(&c->families, f);
+    LIST_ADD(&c->families, f);
     return f;
 }
 
-/* Unlinks the family when it is empty. Readers inside it continue through its `next`. */
+/* Removes the family when it is empty. */
 static void family_settle(struct columns *c, struct columns_family *f)
 {
-    struct columns_family *next = atomic_load(&f->next);
     if (atomic_load(&f->groups))
         return;
-    atomic_store(f->back, next);
-    if (next)
-        next->back = f->back;
+    LIST_REMOVE(f);
     lookup_remove(&c->by_family, &f->entry);
     retire(&c->retired, &f->retired, family_dispose);
 }
 
 static void group_settle(struct columns *c, struct columns_group *g)
 {
-    struct columns_group *next = atomic_load(&g->next);
     if (g->used || g->wanted)
         return;
-    atomic_store(g->back, next);
-    if (next)
-        next->back = g->back;
+    LIST_REMOVE(g);
     lookup_remove(&c->by_shape, &g->entry);
     retire(&c->retired, &atomic_load(&g->matrix)->retired, columns_matrix_dispose);
     retire(&c->retired, &g->retired, group_dispose);
@@ -161,12 +169,7 @@ static struct columns_group *group_new(struct columns *c, struct columns_family 
     g->bits.family = &f->family;
     atomic_init(&g->matrix, m);
     lookup_add(&c->by_shape, &g->entry, hash);
-    struct columns_group *first = atomic_load(&f->groups);
-    atomic_store(&g->next, first);
-    g->back = &f->groups;
-    if (first)
-        first->back = &g->next;
-    atomic_store(&f->groups, g);
+    LIST_ADD(&f->groups, g);
     return g;
 }
 

@@ -64,7 +64,7 @@ static tamis_digest name_of(const struct removals *r, const tamis_digest *key)
 {
     tamis_digest name = key[0];
     for (uint32_t i = 1; i < r->width; i++) {
-        name.a = mul_fold(name.a ^ key[i].a, PROBE_STEP ^ key[i].b);
+        name.a = mul_fold(name.a ^ key[i].a, GOLDEN ^ key[i].b);
         name.b = (name.b << 7 | name.b >> 57) + key[i].b;
     }
     return name;
@@ -177,7 +177,7 @@ static bool reserve_entry(struct removals *r, const tamis_allocator *a)
 static uint32_t watch_hash(uint32_t id, uint32_t spot, uint64_t position)
 {
     uint64_t where = ((uint64_t)id + 1) * SPOTS_MAX + spot, secret = process_secret();
-    return (uint32_t)mul_fold(mul_fold(position ^ secret, where * PROBE_STEP), secret);
+    return (uint32_t)mul_fold(mul_fold(position ^ secret, where * GOLDEN), secret);
 }
 
 /* Counters that are not in memory, those of a mapped file, do not fall. */

@@ -21,7 +21,7 @@
 
 static uint64_t value_mixed(uint64_t mask, const tamis_digest *record)
 {
-    uint64_t value = mask * PROBE_STEP;
+    uint64_t value = mask * GOLDEN;
     for (; mask; mask &= mask - 1) {
         tamis_digest d = record[__builtin_ctzll(mask)];
         value = mul_fold(value ^ d.a, VALUE_MIX ^ d.b);

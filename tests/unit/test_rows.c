@@ -198,7 +198,7 @@ TEST(large_counters_cannot_be_crowded)
         return;
     CHECK_MSG(c.room == ROOM, "%zu", (size_t)c.room);
     for (uint64_t at = 0; at < total && n < N; at++) {
-        uint64_t home = mul_fold(mul_fold(at ^ PROBE_STEP, PROBE_STEP), PROBE_STEP);
+        uint64_t home = mul_fold(mul_fold(at ^ GOLDEN, GOLDEN), GOLDEN);
         if ((home & (ROOM - 1)) >= ROOM / 16)
             continue;
         counters_add(&c, at, COUNTER_ESCAPE);

@@ -199,7 +199,7 @@ static uint32_t longest_run(const struct removals *r)
 TEST(pending_removals_cannot_be_crowded)
 {
     enum { N = 20000, ROOM = 65536, WIDTH = 3 };
-    static const uint64_t known[] = {0, PROBE_STEP};
+    static const uint64_t known[] = {0, GOLDEN};
     static const uint32_t candidates[] = {0, 1};
     static const struct settings settings = {.growth = TAMIS_FIXED};
     uint64_t rng = harness_seed();
