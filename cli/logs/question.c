@@ -87,15 +87,22 @@ const struct field *field_asked(const struct fields *fields, const char *name, s
     return field;
 }
 
+/* Operators that other tools have: a!~x, a^x. */
+static bool foreign_op(const char *p)
+{
+    return (p[0] == '!' && p[1] == '~') || (p[0] == '^' && p[1] != '=');
+}
+
 /* The attribute is the text before the first operator that makes it one. */
 static bool cut_word(struct word *w, const char *text, const struct fields *fields)
 {
     for (size_t i = 1; text[0] && text[i]; i++) {
         enum op op;
         size_t len = op_at(text + i, &op);
-        const struct field *field = len ? field_asked(fields, text, i) : NULL;
+        const struct field *field =
+            len || foreign_op(text + i) ? field_asked(fields, text, i) : NULL;
         if (field) {
-            *w = (struct word){text, text + i + len, field, op};
+            *w = (struct word){text, text + i + len, field, len ? op : OP_FOREIGN};
             return true;
         }
     }
@@ -130,6 +137,26 @@ const struct field *unseen_field(struct question *q, const char *name, size_t le
     return field;
 }
 
+/* What a!~x, a^x or !x should have been. */
+static bool explain_op(const char *word, const char *name, size_t len, const char *op,
+                       char why[QUESTION_WHY])
+{
+    const char *text = op + 1 + (op[1] == '~');
+    size_t n = strlen(text);
+    if (op[0] == '^')
+        return wrong(why, "no such operator: %.200s: write %.*s^=%.100s", word, (int)len, name,
+                     text);
+    if (n > 2 && text[0] == '/' && text[n - 1] == '/') {
+        text++;
+        n -= 2;
+    }
+    return wrong(
+        why,
+        "! stands before = or at the end: %.200s: write '%.*s~/(?s)^(?!.*%.*s)/' for those "
+        "without it, or '\"%.100s\"' for the text",
+        word, (int)len, name, n > 100 ? 100 : (int)n, text, word);
+}
+
 /* A word that names no attribute is searched in the line, unless an attribute was meant. */
 static bool bare_word(struct question *q, struct word *w, const char *text,
                       const struct fields *fields, char why[QUESTION_WHY])
@@ -141,6 +168,10 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
     if (text[0] == '"')
         return true;
     size_t len = name ? op_at(text + name, &op) : 0;
+    if (name && text[name] == '!' && text[name + 1] == '~')
+        return explain_op(text, text, name, text + name, why);
+    if (text[0] == '!' && text[1] && text[1] != '=')
+        return explain_op(text, READ_LINE, strlen(READ_LINE), text, why);
     if (len) { /* with a wrong name, everything that lacks it would match */
         if (!fields->open || op == OP_MISSING || op == OP_NOT)
             return unknown_field(text, name, text, fields, why);
@@ -152,9 +183,12 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
                      "no attribute: %.200s: write attr%.100s, line%.100s for the whole line, or "
                      "'\"%.100s\"' for the text",
                      text, text, text, text);
-    if (strchr(text, '*'))
-        return wrong(why, "* has no meaning here: %.200s: write line~/regex/, or '\"%.100s\"'",
-                     text, text);
+    const char *slash = text[0] == '/' ? strrchr(text + 1, '/') : NULL;
+    if (slash && slash > text + 1 && (!slash[1] || strcmp(slash + 1, "i") == 0))
+        return wrong(why,
+                     "a regular expression of what: %.200s: write line~%.100s, or '\"%.100s\"' for "
+                     "the text",
+                     text, text, text);
     if (field_asked(fields, text, strlen(text)))
         return wrong(
             why,
@@ -230,11 +264,39 @@ static void no_key(void *context, tamis_key key, bool part)
     (void)context, (void)key, (void)part;
 }
 
+/* Words that are not in double quotes have no signs of lists or patterns. Brackets and bars between
+   words may be those of a line. */
+static bool plain_words(const struct word *w, char why[QUESTION_WHY])
+{
+    const char *text = w->text, *name = w->field->name, *open = strchr(text, '[');
+    int lead = (int)(text - w->whole);
+    bool one = !strpbrk(text, " \t");
+    if (text[0] == '"')
+        return true;
+    if (one && text[0] == '@' && text[1])
+        return wrong(why,
+                     "lists are for =: %.200s: write %s=%.100s, or '%.*s\"%.100s\"' for the text",
+                     w->whole, name, text, lead, w->whole, text);
+    if (strchr(text, '*'))
+        return wrong(why,
+                     "* has no meaning here: %.200s: write '%s~/regex/', or '%.*s\"%.100s\"' for "
+                     "the text",
+                     w->whole, name, lead, w->whole, text);
+    if (one && ((open && strchr(open, ']')) || strchr(text, '|') || text[0] == '^'))
+        return wrong(why,
+                     "words are no pattern: %.200s: write '%s~/%.100s/', or '%.*s\"%.100s\"' for "
+                     "the text",
+                     w->whole, name, text, lead, w->whole, text);
+    return true;
+}
+
 /* a~words, or a bare word; quotes around it are removed by the shell. */
 static bool read_words(struct clause *c, const struct word *w, char why[QUESTION_WHY])
 {
     const tamis_key phrase = {w->text, strlen(w->text)};
     c->phrase = (struct span){phrase.data, phrase.len};
+    if (!plain_words(w, why))
+        return false;
     if (tamis_type_ask(TAMIS_WORDS, TAMIS_PHRASE, phrase, no_key, NULL) == TAMIS_NEED_ALL)
         return true;
     return wrong(why, "no word in it: %.200s: write letters or digits, or %s~/regex/", w->whole,
@@ -251,6 +313,8 @@ static bool read_word(struct question *q, const char *text, const struct fields 
         return wrong(why, "an empty word: '': write attr=VALUE or a word of the line");
     if ((text[0] == '"' || !cut_word(&w, text, fields)) && !bare_word(q, &w, text, fields, why))
         return false;
+    if (w.op == OP_FOREIGN)
+        return explain_op(text, w.field->name, strlen(w.field->name), w.text, why);
     bool compared = w.op == OP_BELOW || w.op == OP_UP_TO || w.op == OP_ABOVE || w.op == OP_FROM;
     if (compared && !tamis_type_ordered(w.field->type))
         return wrong(

@@ -5,7 +5,18 @@
 #include "base/base.h"
 #include "question.h"
 
-enum op { OP_EQUAL, OP_NOT, OP_PREFIX, OP_BELOW, OP_UP_TO, OP_ABOVE, OP_FROM, OP_HAS, OP_MISSING };
+enum op {
+    OP_EQUAL,
+    OP_NOT,
+    OP_PREFIX,
+    OP_BELOW,
+    OP_UP_TO,
+    OP_ABOVE,
+    OP_FROM,
+    OP_HAS,
+    OP_MISSING,
+    OP_FOREIGN
+};
 
 /* A word split in two. */
 struct word {
@@ -37,6 +48,8 @@ bool question_compare(struct question *q, struct clause *c, const struct word *w
    from *from up to *to; 2h means that long ago; anything else is a single moment, written as in a record. */
 bool moment_of(struct time_context *time, const char *text, size_t len, struct stamp *from,
                struct stamp *to, bool *exact);
+/* 20240501, 202405 or 20240501100000, which is no moment: it would be one of 1970 or 2611. */
+bool compact_date(const char *text, size_t len);
 
 /* question_check.c */
 /* Sorts values, networks and ranges, so that they can be searched. */

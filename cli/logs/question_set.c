@@ -187,7 +187,7 @@ static bool like_range(struct question *q, const char *text)
     return ends > 0;
 }
 
-/* A range, a network or a pattern, where the attribute has none: no value would be equal to it. */
+/* A range, a network or a pattern, where the attribute has none: hardly a value is equal to it. */
 static bool means_nothing(struct question *q, const struct word *w, const char *text,
                           char why[QUESTION_WHY])
 {
@@ -200,6 +200,14 @@ static bool means_nothing(struct question *q, const struct word *w, const char *
                       "* has no meaning here: %.200s: write %s^=PREFIX, %s~/regex/, or %.*s=%.100s "
                       "for the text",
                       w->whole, f->name, f->name, lead, w->whole, text);
+    size_t len = strlen(text);
+    bool regex = len > 3 && strncmp(text, "~/", 2) == 0 && text[len - 1] == '/';
+    if (regex)
+        return !wrong(why, "~ stands alone: %.200s: write %s%.100s, or %.*s=%.100s for the text",
+                      w->whole, f->name, text, lead, w->whole, text);
+    if (f->type == TAMIS_TIME && compact_date(text, len))
+        return !wrong(why, "not a time: %.200s: write 2024-05-01, or %.*s=%.100s for the number",
+                      w->whole, lead, w->whole, text);
     if (!tamis_type_ordered(f->type) && like_range(q, text))
         return !wrong(why,
                       "%s is %s, which has no ranges: %.200s: write %.*s=%.100s for the text, or "
@@ -322,6 +330,16 @@ bool question_prefix(struct question *q, struct clause *c, const struct word *w,
     bool no_room = false;
     if (!prefix.is.len)
         return wrong(why, "an empty prefix: %.200s: write %s^=TEXT", w->whole, w->field->name);
+    if (strchr(w->text, '*'))
+        return wrong(why, "* has no meaning here: %.200s: write %s^=%.*s, or '%s~/regex/'",
+                     w->whole, w->field->name, (int)strcspn(w->text, "*"), w->text, w->field->name);
+    if (w->text[0] == '@' && w->text[1])
+        return wrong(why,
+                     "lists are for =: %.200s: write %s=%.100s, or '%s~/^%.100s/' for the text",
+                     w->whole, w->field->name, w->text, w->field->name, w->text);
+    if (w->field->type == TAMIS_IP && strchr(w->text, '/'))
+        return wrong(why, "networks are for =: %.200s: write %s=%.100s", w->whole, w->field->name,
+                     w->text);
     if (w->field->type == TAMIS_FOLD)
         normal_of(q, TAMIS_FOLD, w->text, prefix.is.len, &prefix.is, &no_room);
     return (!no_room &&

@@ -35,6 +35,21 @@ static bool long_span_of(struct time_context *time, const char *text, struct sta
            read_at(time, year + next, next ? 1 : month + 1, 1, 0, 0, "", to);
 }
 
+bool compact_date(const char *text, size_t len)
+{
+    static const unsigned lows[] = {1900, 1, 1, 0, 0, 0}, highs[] = {2199, 12, 31, 23, 59, 60};
+    if ((len != 6 && len != 8 && len != 12 && len != 14) || strspn(text, "0123456789") < len)
+        return false;
+    for (size_t i = 0, at = 0; at < len; i++) {
+        unsigned part = 0;
+        for (size_t end = at + (i ? 2 : 4); at < end; at++)
+            part = 10 * part + (unsigned)(text[at] - '0');
+        if (part < lows[i] || part > highs[i])
+            return false;
+    }
+    return true;
+}
+
 /* A day, an hour or a minute, with or without a zone. */
 static bool span_of(struct time_context *time, const char *text, struct stamp *from,
                     struct stamp *to)
@@ -42,8 +57,9 @@ static bool span_of(struct time_context *time, const char *text, struct stamp *f
     int year, month, day, hour = 0, minute = 0;
     int64_t unit = 0;
     const char *p = text + 10;
-    if (!digits(text, 4) || text[4] != '-' || !digits(text + 5, 2) || text[7] != '-' ||
-        !digits(text + 8, 2) || sscanf(text, "%4d-%2d-%2d", &year, &month, &day) != 3)
+    if (!digits(text, 4) || (text[4] != '-' && text[4] != '/') || !digits(text + 5, 2) ||
+        text[7] != text[4] || !digits(text + 8, 2) ||
+        sscanf(text, "%4d%*c%2d%*c%2d", &year, &month, &day) != 3)
         return false;
     if ((p[0] == 'T' || p[0] == ' ') && digits(p + 1, 2)) {
         hour = (p[1] - '0') * 10 + p[2] - '0';
@@ -74,7 +90,7 @@ bool moment_of(struct time_context *time, const char *text, size_t len, struct s
 {
     char copy[64];
     uint64_t ago;
-    if (len >= sizeof copy)
+    if (len >= sizeof copy || compact_date(text, len))
         return false;
     memcpy(copy, text, len);
     copy[len] = 0;

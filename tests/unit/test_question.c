@@ -196,6 +196,11 @@ TEST(times)
     EXPECT("2024-02-29T12:00:00Z", "2024-03-01", "t=2024-02-29");
     EXPECT("2023-12-31T23:59:59Z", "2024-01-01", "t=2023-12-31");
     EXPECT("2024-05-01", "2024-05-01T00:00:01Z", "t==2024-05-01"); /* the moment */
+    EXPECT("2024-05-01T23:59:59Z", "2024-05-02", "t=2024/05/01", "t<=2024/05/01");
+    EXPECT("2024-05-01T10:30:59Z", "2024-05-01T10:31:00Z", "t=2024/05/01 10:30");
+    EXPECT("20240501|1970-08-23T06:21:41Z", "2024-05-01", "t==20240501");
+    EXPECT("1714557600|2024-05-01T10:00:00Z", "2024-05-01T10:00:01Z", "t=1714557600",
+           "t>=1714557600000", "t>20241301", "t>18");
     EXPECT("2024-05-01T08:30:00Z", "2024-05-01T10:30:00Z", "t=2024-05-01T10+02:00");
 }
 
@@ -265,6 +270,19 @@ TEST(the_line_is_always_an_attribute)
     EXPECT("!", "|x", "line!");
     REFUSE("line>5", "no order");
     REFUSE("line", "\"line\"");
+}
+
+TEST(text_may_look_like_a_pattern)
+{
+    EXPECT("connection refuse d", "connection refused", "\"connection*\"", "msg~\"refuse[d]\"");
+    EXPECT("sshd[123]: Failed|x sshd 123 failed", "sshd 123", "sshd[123] failed", "\"sshd[123]\"");
+    EXPECT("GET /usr/bin HTTP", "usr", "/usr/bin", "/usr");
+    EXPECT("well, a!b c|a b", "b a", "a!b");
+    EXPECT("C:\\Windows host$ what?", "C: Windows", "C:\\Windows", "host$", "what?");
+    EXPECT("~x", "x", "user=~x");
+    EXPECT("~/bin/", "/bin/", "user==~/bin/");
+    EXPECT("a^b", "ab", "user==a^b");
+    EXPECT("x@y z", "x y", "x@y");
 }
 
 TEST(of_lists_any_element_counts)
@@ -391,6 +409,32 @@ TEST(what_is_not_understood_says_what_to_write)
     REFUSE("msg~\"--\"", "no word");
     REFUSE("---", "no word");
     REFUSE("path^=", "path^=TEXT");
+    /* the habits of other tools */
+    REFUSE(
+        "!word",
+        "!word: write 'line~/(?s)^(?!.*word)/' for those without it, or '\"!word\"' for the text");
+    REFUSE("line!~x", "line!~x: write 'line~/(?s)^(?!.*x)/' for those without it");
+    REFUSE("user!~/an+/", "write 'user~/(?s)^(?!.*an+)/'");
+    REFUSE("usr!~x", "! stands before = ");
+    REFUSE("user=~/an+/", "write user~/an+/, or user==~/an+/ for the text");
+    REFUSE("user^an", "write user^=an");
+    REFUSE("/refus/", "write line~/refus/, or '\"/refus/\"' for the text");
+    REFUSE("/REFUS/i", "line~/REFUS/i");
+    REFUSE("refuse[d]", "write 'line~/refuse[d]/', or '\"refuse[d]\"' for the text");
+    REFUSE("^refused", "line~/^refused/");
+    REFUSE("error|refused", "line~/error|refused/");
+    REFUSE("msg~refuse[d]", "write 'msg~/refuse[d]/', or 'msg~\"refuse[d]\"' for the text");
+    REFUSE("msg~hel*", "write 'msg~/regex/', or 'msg~\"hel*\"' for the text");
+    REFUSE("msg~two wor*", "msg~/regex/");
+    REFUSE("line~@list", "write line=@list, or 'line~\"@list\"' for the text");
+    REFUSE("@list", "'\"@list\"'");
+    REFUSE("path^=/a*", "write path^=/a, or 'path~/regex/'");
+    REFUSE("ip^=@l", "write ip=@l, or 'ip~/^@l/' for the text");
+    REFUSE("ip^=10.1.0.0/16", "ip=10.1.0.0/16");
+    REFUSE("t=20240501", "not a time: t=20240501: write 2024-05-01, or t==20240501 for the number");
+    REFUSE("t>202405", "not a time: '202405'");
+    REFUSE("t=20240501..", "not a time: '20240501'");
+    REFUSE("t>=20240501100000", "2024-05-31T10:00");
     REFUSE("", "attr=VALUE");
 }
 
@@ -429,6 +473,7 @@ TEST(periods)
     CHECK(read_words(&q, (const char *const[]){NULL}, why));
     CHECK(question_period(&q, "2h", NULL, why));
     CHECK(!question_period(&q, "soon", NULL, why) && strstr(why, "soon"));
+    CHECK(!question_period(&q, "20240501", NULL, why) && strstr(why, "2024-05-31"));
     question_free(&q);
 }
 
