@@ -176,20 +176,25 @@ static void put_coloured(const struct found *f)
     put_shown(at, (size_t)(end - at));
 }
 
+static void put_foreign(const struct output *o, const char *text)
+{
+    if (o->terminal)
+        put_shown(text, strlen(text));
+    else
+        put_text(text);
+}
+
 /* Prints file:line: first, like grep. */
 static void put_place(const struct output *o, const struct found *f)
 {
     if (o->tag) {
-        put_text(f->check->tag);
+        put_foreign(o, f->check->tag);
         put_text("\t");
     }
     if (o->file) {
         if (o->colour)
             put_text(DIM);
-        if (o->terminal)
-            put_shown(f->path, strlen(f->path));
-        else
-            put_text(f->path);
+        put_foreign(o, f->path);
         put_text(o->colour ? BACK ":" : ":");
     }
     if (o->line)

@@ -49,6 +49,10 @@ shows record 'plainé	x,4' 2 'tamis find c.tamis id=4'
 shows record-esc '\u001b[2Jgone,1' 2 'tamis find c.tamis id=1'
 shows record-c1 '\u009b2J,2' 2 'tamis find c.tamis id=2'
 shows record-byte '\x9b2J,3' 2 'tamis find c.tamis id=3'
+printf '4\n\e[2Jgone\n' >list
+title=${evil//[$'\n']/}
+shows tag-of-a-list '\u001b[2Jgone	' 2 "tamis find c.tamis --tag '$title=@list' id=1"
+is tag-in-a-pipe 0 $'\e[2Jgone\t\e[2Jgone,1' "" 'tamis find c.tamis --tag "$title=@list" id=1'
 terminal 'NO_COLOR= TERM=xterm tamis find c.tamis id=1'
 coloured=$'\\u001b[2Jgone,\e[1;31m1\e[0m'
 holds coloured '[ "$(tail -1 shown)" = "$coloured" ]'
