@@ -164,7 +164,9 @@ static const struct range *in_ranges(struct check *k, const struct clause *c, ta
 {
     struct stamp time = {0};
     size_t n = 0;
-    if (type == TAMIS_TIME ? !time_read(&k->time, v->data, v->len, &time) : !is)
+    if (type == TAMIS_TIME && time_read(&k->time, v->data, v->len, &time))
+        k->timed = is = true;
+    if (!is)
         return NULL;
     for (size_t end = c->n_ranges, half; n < end;) {
         half = n + (end - n) / 2;
@@ -288,8 +290,10 @@ static bool clause_holds(struct check *k, const struct clause *c, const struct v
         k->timeless += c->column == PERIOD;
         return c->missing != c->negative;
     }
+    k->timed = false;
     while (v && !value_holds(k, type, c, v, &tag))
         v = v->next;
+    k->timeless += c->column == PERIOD && !k->timed;
     if (v && c->tagged)
         k->tag = tag;
     return (v != NULL) != c->negative;

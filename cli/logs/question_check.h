@@ -11,7 +11,8 @@ struct check {
     size_t period;            /* the column with the time of a record in this input, or NO_COLUMN */
     const char *tag;          /* of the last record: which of the values it has */
     const char *gave_up;      /* a word whose regular expression took too long */
-    uint64_t timeless;        /* records that only lack a time */
+    uint64_t timeless;        /* records that only lack a time, or one that can be read */
+    bool timed;               /* a time of the last record could be read */
     struct matcher *matcher;  /* for regular expressions */
     struct span spot;         /* where the last one matched */
 };

@@ -23,6 +23,8 @@
  *        A quote is not closed if no other follows within record_max bytes; or, across line ends,
  *        within quoted_max bytes; or, across line ends, if the field would continue after the other
  *        quote, which then opens another field.
+ *        A row whose number of fields is not that of the header, and whose time is none, is unfit, but
+ *        keeps its other values.
  * TSV    fields between tabs, records between line ends, nothing else: no quotes, no escapes. A
  *        quoted file with tabs is CSV with the delimiter tab.
  * Both   the first record is the header unless `headless`. An attribute is the name of a column,

@@ -4,6 +4,11 @@
  * read alone. So a segment stores the time before it, and a parser that starts in the middle looks back.
  *
  * The record before is the last one that has a value for its time; if that is not a time, none is known.
+ *
+ * Lines of a stack trace between the rows of a table are rows by its syntax. A row that has not as many fields as the
+ * header, and no time where its time should be, does not fit: only its time is replaced, since it may as well be a row
+ * whose last fields, all empty, were not written. For the same reason an array between objects has the time of the
+ * record before, as any other line that is not an object.
  */
 #include "reader_parse.h"
 
@@ -33,6 +38,45 @@ static bool clock_read(struct parser *ps)
     return ps->timed;
 }
 
+/* Is the record a line between the rows of its table? Otherwise its time is kept. */
+static bool between_rows(struct parser *ps, const struct record *record, const struct value *time)
+{
+    const struct selection *s = ps->selection;
+    struct stamp stamp;
+    if (time->state == VALUE_PRESENT && time_read(&ps->clock, time->data, time->len, &stamp)) {
+        ps->asked = ps->timed = true;
+        ps->time_len = 0;
+        ps->before = stamp;
+        return false;
+    }
+    if (csv_fields(&s->dialect, record->data, record->len) != s->n_headed)
+        return true;
+    if (time->state != VALUE_MISSING)
+        keep_time(ps, time);
+    return false;
+}
+
+/* Keeps the time of a record that fits; false: it has none of its own. */
+static bool own_time(struct parser *ps, struct record *record)
+{
+    const struct value *time = &ps->value[ps->selection->time];
+    if (record->unfit)
+        return false;
+    if (ps->selection->n_headed)
+        record->unfit = between_rows(ps, record, time);
+    else if (time->state != VALUE_MISSING)
+        keep_time(ps, time);
+    return !record->unfit && time->state != VALUE_MISSING;
+}
+
+/* Is a record without a time of its own between those that have one? */
+static bool between_records(const struct parser *ps, const struct record *record)
+{
+    const uint8_t *end = record->data + record->len;
+    return record->unfit || ps->selection->dialect.format == READ_TEXT ||
+           (selection_by_path(ps->selection) && *json_blanks(record->data, end) == '[');
+}
+
 /* Finds the last time in the records of [from, to). */
 static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
 {
@@ -41,13 +85,8 @@ static bool last_time(struct parser *ps, const uint8_t *from, const uint8_t *to)
     bool found = false;
     ps->at = ps->damage = from;
     ps->end = to;
-    while ((parsed = parser_row(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD) {
-        const struct value *time = &ps->value[ps->selection->time];
-        if (parsed == PARSED_RECORD && !r.unfit && time->state != VALUE_MISSING) {
-            keep_time(ps, time);
-            found = true;
-        }
-    }
+    while ((parsed = parser_row(ps, &r)) == PARSED_RECORD || parsed == PARSED_BAD)
+        found |= parsed == PARSED_RECORD && own_time(ps, &r);
     ps->full |= parsed == PARSED_NOMEM;
     return found;
 }
@@ -80,14 +119,20 @@ static void parser_look_back(struct parser *ps, const uint8_t *from, const uint8
     parser_clear(ps);
 }
 
-/* Sets the time of a record that does not fit. */
-static void set_time(struct parser *ps, struct value *time)
+/* Sets the time of a record between others; `valued`: it has values, which looking back overwrites. */
+static void set_time(struct parser *ps, const struct record *record, bool valued,
+                     struct value *time)
 {
-    if (!ps->asked) {
-        ps->asked = true;
-        if (ps->text < ps->data)
-            parser_look_back(ps, ps->text, ps->data);
+    struct record again;
+    if (!ps->asked && ps->text < ps->data) {
+        parser_look_back(ps, ps->text, ps->data);
+        if (valued) {
+            ps->at = record->data;
+            ps->full |= ps->next(ps, &again) == PARSED_NOMEM;
+        }
     }
+    ps->asked = true;
+    *time = (struct value){0};
     if (clock_read(ps))
         value_set(time, (const uint8_t *)ps->shown, time_write(ps->before, ps->shown));
 }
@@ -97,10 +142,9 @@ void parser_complete(struct parser *ps, struct record *record)
     const struct selection *s = ps->selection;
     if (s->time != NO_SLOT) {
         struct value *time = &ps->value[s->time];
-        if (time->state != VALUE_MISSING)
-            keep_time(ps, time);
-        else if (record->unfit || s->dialect.format == READ_TEXT)
-            set_time(ps, time);
+        bool valued = !record->unfit;
+        if (!own_time(ps, record) && between_records(ps, record))
+            set_time(ps, record, valued, time);
         for (size_t i = 0; s->copies && i < s->n; i++)
             if (s->copy[i] == s->time)
                 ps->value[i] = *time;

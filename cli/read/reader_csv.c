@@ -257,3 +257,15 @@ size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const
     memcpy(out, field.text, len);
     return len;
 }
+
+size_t csv_fields(const struct dialect *dialect, const uint8_t *row, size_t len)
+{
+    const uint8_t *p = row, *const end = row + len;
+    const struct how how = {end, end, dialect->quoted_max, dialect->delimiter,
+                            dialect->format == READ_CSV};
+    struct csv_field field;
+    size_t n = 1;
+    for (; take_field(&field, p, &how, false) && field.next < end; p = field.next + 1)
+        n++;
+    return n;
+}

@@ -59,6 +59,7 @@ struct selection {
        attribute whose column attribute i shares, or i. */
     uint32_t *slot;
     size_t n_columns;
+    size_t n_headed; /* tables: columns of the header; 0: there is none */
     uint32_t *copy;
     bool copies;
     bool requests; /* access logs: parts of the request are selected */
@@ -224,6 +225,9 @@ ALWAYS_INLINE bool selection_by_path(const struct selection *s)
    the whole header; returns its length. *at is then after the delimiter, or NULL after the last. */
 size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const uint8_t *end,
                         uint8_t *out);
+
+/* The number of fields of a row. */
+size_t csv_fields(const struct dialect *dialect, const uint8_t *row, size_t len);
 
 /* reader_columns.c: parses a header; and iterates over its names or types, from *at on. */
 void columns_read(struct columns *columns, enum read_format format, const uint8_t *header,

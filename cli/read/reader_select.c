@@ -90,7 +90,7 @@ static bool find_named(struct selection *s, const struct sorted_names *wanted,
 }
 
 /* The columns named in the header of a table. False: no memory. */
-static bool find_headed(const struct selection *s, const struct sorted_names *wanted,
+static bool find_headed(struct selection *s, const struct sorted_names *wanted,
                         const uint8_t *header, size_t len, uint32_t *column)
 {
     uint8_t *name = malloc(len + 1);
@@ -98,6 +98,7 @@ static bool find_headed(const struct selection *s, const struct sorted_names *wa
     for (uint32_t c = 0; at && name; c++) {
         size_t name_len = csv_header_field(&s->dialect, &at, end, name);
         found_column(wanted, name, name_len, c, column);
+        s->n_headed++;
     }
     bool ok = name;
     free(name);

@@ -98,6 +98,22 @@ json times-range 'tamis find times --json' 'd["since"] == "2024-05-01T10:00:00Z"
 printf '{"ts": 1714647600, "x": 10}\n' >>times/b.jsonl
 printf '{"eventTime": "2024-05-02T10:00:00Z", "x": 11}\n' >times/g.jsonl
 is times-grown 0 $'{"ts": 1714647600, "x": 10}\n{"eventTime": "2024-05-02T10:00:00Z", "x": 11}' "*" 'tamis find times --since 2024-05-02 x=10 x=11'
+# Between the rows of a table and the objects of a log, too, are lines that are neither. Times that nobody can read are
+# counted, once per record.
+mkdir traces
+printf 'time,level,msg\n2024-05-01T10:00:00Z,INFO,one\n2024-05-02T10:00:00Z,ERROR,boom\njava.lang.Exception: boom\n\tat Baz.run(Baz.java:1)\n\tat Baz.call(a, b, c, d)\n2024-05-03T10:00:00Z,INFO\nxx,INFO,bad\n,INFO,none\nCaused by: xx\n' >traces/a.csv
+tr , '\t' <traces/a.csv | sed 's/^\t//' >traces/b.tsv
+printf 'level,time,msg\nINFO,2024-05-02T10:00:00Z,one\n17\nERROR,never\n' >traces/c.csv
+printf '{"time": "2024-05-02T10:00:00Z"}\n[1, 2]\n"x"\n5\nnull\n{"time": "xx"}\n{"time": ["yy", "zz"]}\n{"time": null}\n[3]\n{"time": "2024-05-04"}\n[4]\n' >traces/d.jsonl
+is traces-index 0 "" 'tamis index: bad record: traces/d.jsonl, line 3: not an object: 3 found only by their lines' 'tamis index --tz UTC traces'
+is traces-csv 0 $'2024-05-02T10:00:00Z,ERROR,boom\njava.lang.Exception: boom\n\tat Baz.run(Baz.java:1)\n\tat Baz.call(a, b, c, d)\n2024-05-03T10:00:00Z,INFO' \
+    'tamis find: left out because they have no time: 3 matching records' 'tamis index -o ta.tamis --tz UTC traces/a.csv; tamis find ta.tamis --since 2024-05-02'
+is traces-tsv 0 4 'tamis find: left out because they have no time: 3 matching records' 'tamis index -o tb.tamis --tz UTC traces/b.tsv; tamis find tb.tamis --since 2024-05-02 --until 2024-05-02 -c'
+is traces-values 0 $'17\nERROR,never' "" 'tamis index -o tc.tamis --tz UTC traces/c.csv; tamis find tc.tamis --since 2024-05-02 level=17 level=ERROR'
+tamis index -o td.tamis --tz UTC traces/d.jsonl 2>.told
+is traces-jsonl 0 $'{"time": "2024-05-02T10:00:00Z"}\n[1, 2]\n"x"\n5\nnull\n{"time": "2024-05-04"}\n[4]' \
+    'tamis find: left out because they have no time: 4 matching records' 'tamis find td.tamis --since 2024-05-02'
+json traces-unfit 'tamis info --inputs --json ta.tamis' 'd["unfit_lines"] == 4 and d["records"] == 9'
 # What is asked by time alone reads what it must, whatever the field is called.
 seq 1700000000 60 1700600000 | sed 's/.*/{"ts": &, "n": "&-&-&-&"}/' >one.jsonl
 tamis index --segment 64k one.jsonl

@@ -265,8 +265,16 @@ def filled_lines(text):
             yield line, raw
 
 
+def row_values(header, cells, before, time, world):
+    """A row that has not as many fields as the header, and no time where it should be, has the time of the row before."""
+    values = dict(zip(header, cells))
+    if time not in header or (len(cells) == len(header) or moment(values.get(time, b""), world.zone, world.reference)):
+        return values
+    return {**{name: value for name, value in values.items() if name != time}, **unfit(before, time, world)}
+
+
 def csv_records(text, world, time="t"):
-    taken, header = [], None
+    taken, header, before = [], None, None
 
     def feed():
         for line in lines_of(text):
@@ -281,17 +289,22 @@ def csv_records(text, world, time="t"):
         if header is None or set(row) == set(header):  # files were joined
             header = row
             continue
-        yield Record(raw, dict(zip(header, [cell.encode("utf-8", "surrogateescape") for cell in row])), time)
+        cells = [cell.encode("utf-8", "surrogateescape") for cell in row]
+        values = row_values(header, cells, before, time, world)
+        before = values.get(time, before)
+        yield Record(raw, values, time)
 
 
 def tsv_records(text, world, time="t"):
-    header = None
+    header, before = None, None
     for line, raw in filled_lines(text):
         cells = raw.split(b"\t")
         if header is None or set(cells) == set(name.encode() for name in header):
             header = [name.decode() for name in cells]
         else:
-            yield Record(line, dict(zip(header, cells)), time)
+            values = row_values(header, cells, before, time, world)
+            before = values.get(time, before)
+            yield Record(line, values, time)
 
 
 class Number(float):

@@ -74,7 +74,7 @@ def tsv_line(row, columns, rng):
 
 def json_line(row, columns, rng):
     if rng.random() < 0.02:
-        return rng.choice([b"{oops ann refused\n", b"\n", b"plain text: connection refused\n"])
+        return rng.choice([b"{oops ann refused\n", b"\n", b"plain text: connection refused\n", b'["ann", 2]\n', b"5\n"])
     value = {}
     for name in columns:
         one = row[name]
