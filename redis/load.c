@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct piece {
+struct loaded_piece {
     RedisModuleString *name;
     uint64_t offset, limit; /* memory limit of the value, 0 if not given */
     const char *data;
@@ -24,20 +24,21 @@ struct piece {
 
 #define BAD_DATA "ERR received bad data"
 
-static const char *bad_data(const struct piece *p)
+static const char *bad_data(const struct loaded_piece *p)
 {
     return p->dialect != CF ? BAD_DATA : p->offset == 0 ? "Invalid header" : "Couldn't load chunk!";
 }
 
 /* The key holds something other than pieces. */
-static const char *in_the_way(const struct piece *p, bool ours)
+static const char *in_the_way(const struct loaded_piece *p, bool ours)
 {
     bool exists = p->dialect == OURS || (p->dialect == CF && p->offset == 0);
     return !ours ? WRONG_TYPE : exists ? EXISTS : bad_data(p);
 }
 
 /* The value that collects the pieces, created for the first one; NULL if it has replied. */
-static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, struct value *there)
+static struct value *load_start(RedisModuleCtx *ctx, const struct loaded_piece *p,
+                                struct value *there)
 {
     uint64_t have = there ? partial_have(there) : 0;
     if (p->offset != 0) {
@@ -70,7 +71,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct piece *p, stru
 }
 
 /* The last piece has arrived: NULL if the result is invalid. */
-static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value *partial,
+static struct value *load_end(RedisModuleCtx *ctx, struct loaded_piece *p, struct value *partial,
                               tamis_error *e, tamis_reason *reason)
 {
     struct value *v = NULL;
@@ -87,7 +88,8 @@ static struct value *load_end(RedisModuleCtx *ctx, struct piece *p, struct value
 }
 
 /* A first piece without its key is replicated with it: replicas may not know it yet. */
-static void load_replicate(RedisModuleCtx *ctx, const struct piece *p, bool last, bool keyless)
+static void load_replicate(RedisModuleCtx *ctx, const struct loaded_piece *p, bool last,
+                           bool keyless)
 {
     WIPED_HEX hex[KEY_HEX];
     const char *tail[4];
@@ -109,7 +111,8 @@ static void load_replicate(RedisModuleCtx *ctx, const struct piece *p, bool last
         rm.FreeString(ctx, words[i]);
 }
 
-static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missing, bool keyless)
+static void load_done(RedisModuleCtx *ctx, const struct loaded_piece *p, uint64_t missing,
+                      bool keyless)
 {
     if (follows(ctx) && p->own)
         secret_adopt(p->key);
@@ -122,8 +125,8 @@ static void load_done(RedisModuleCtx *ctx, const struct piece *p, uint64_t missi
 }
 
 /* Removes everything, here and on replicas. */
-static void load_failed(RedisModuleCtx *ctx, const struct piece *p, RedisModuleKey *key, bool first,
-                        tamis_error e, const tamis_reason *reason)
+static void load_failed(RedisModuleCtx *ctx, const struct loaded_piece *p, RedisModuleKey *key,
+                        bool first, tamis_error e, const tamis_reason *reason)
 {
     if (e == TAMIS_ENOMEM)
         reply_failure(ctx, NULL, e, NULL);
@@ -140,8 +143,8 @@ static void load_failed(RedisModuleCtx *ctx, const struct piece *p, RedisModuleK
 }
 
 /* One more piece, possibly the last. */
-static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key, struct value *v,
-                       bool first)
+static void load_piece(RedisModuleCtx *ctx, struct loaded_piece *p, RedisModuleKey *key,
+                       struct value *v, bool first)
 {
     struct value *whole = NULL;
     tamis_reason reason = {0};
@@ -163,7 +166,7 @@ static void load_piece(RedisModuleCtx *ctx, struct piece *p, RedisModuleKey *key
     load_done(ctx, p, missing, keyless);
 }
 
-static int load(RedisModuleCtx *ctx, struct piece *p)
+static int load(RedisModuleCtx *ctx, struct loaded_piece *p)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, p->name, RM_READ | RM_WRITE);
@@ -184,7 +187,7 @@ static int load(RedisModuleCtx *ctx, struct piece *p)
 }
 
 /* MAXMEM bytes, KEY hex or FAMILY hex; returns NULL or what to reply. */
-static const char *load_option(struct piece *p, const RedisModuleString *word,
+static const char *load_option(struct loaded_piece *p, const RedisModuleString *word,
                                const RedisModuleString *value, uint8_t given[TAMIS_KEY_LEN])
 {
     static const char wrong[] = "ERR after the data come MAXMEM and bytes, KEY and 32 hexadecimal "
@@ -211,7 +214,8 @@ COMMAND(command_load)
     if (rm.StringToLongLong(argv[2], &offset) != RM_OK || offset < 0)
         return rm.ReplyWithError(ctx, "ERR the offset is the number of bytes loaded before");
     WIPED_KEY given[TAMIS_KEY_LEN];
-    struct piece p = {.name = argv[1], .offset = (uint64_t)offset, .key = server.secrets->key};
+    struct loaded_piece p = {
+        .name = argv[1], .offset = (uint64_t)offset, .key = server.secrets->key};
     for (int i = 4; i < argc && !error; i += 2)
         error = load_option(&p, argv[i], argv[i + 1], given);
     secret_redact_options(ctx, argv, argc);
@@ -234,7 +238,7 @@ static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, e
                                                     : "ERR Second argument must be numeric");
     if (foreign_loads_chunk(ctx, argv, cursor, dialect))
         return RM_OK;
-    struct piece p = {
+    struct loaded_piece p = {
         .name = argv[1], .dialect = dialect == CF ? CF : BF, .key = server.secrets->key};
     p.data = rm.StringPtrLen(argv[3], &p.len);
     uint64_t position = cursor > 0 ? (uint64_t)cursor & ((UINT64_C(1) << POSITION_BITS) - 1) : 0;
@@ -247,7 +251,7 @@ COMMAND(command_bf_load)
 {
     if (argc != 3)
         return rm.WrongArity(ctx);
-    struct piece p = {.name = argv[1], .dialect = BF, .key = server.secrets->key};
+    struct loaded_piece p = {.name = argv[1], .dialect = BF, .key = server.secrets->key};
     p.data = rm.StringPtrLen(argv[2], &p.len);
     secret_redact(ctx, 2);
     return pieces_total(p.data, p.len) == p.len ? load(ctx, &p) : rm.ReplyWithError(ctx, BAD_DATA);

@@ -2,7 +2,7 @@
  * tamis as a module of Redis or Valkey. Read in this order: module.h; value.c and type.c (what a key holds);
  * release.c; secret.c (the family key); reserve.c, items.c, cuckoo.c, card_info.c, algebra.c, dump.c, load.c,
  * records.c, publication.c, publish_command.c (the commands); foreign.c, on_top.c, foreign_cuckoo.c (filters of
- * RedisBloom); table.c (the names of the commands).
+ * RedisBloom); command_table.c (the names of the commands).
  *
  *   loadmodule /path/tamis.so [bf=auto|yes|no] [ERROR_RATE p] [INITIAL_SIZE n] ...
  *   loadmodule /path/tamis.so settings=bf

@@ -305,7 +305,7 @@ bool secret_told(RedisModuleCtx *ctx); /* may the client read the key? false if 
 void secret_redact(RedisModuleCtx *ctx, int position);
 void secret_redact_options(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
-/* ---- settings.c ---- */
+/* ---- server_settings.c ---- */
 /* The most memory that a value may take: as configured, or half of what the server may take (maxmemory), or half of
    what the machine has. */
 uint64_t value_limit(void);
@@ -359,7 +359,7 @@ void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *na
 void publish_start(RedisModuleCtx *ctx);
 size_t publish_count(void);
 
-/* ---- table.c ---- */
+/* ---- command_table.c ---- */
 bool table_register(RedisModuleCtx *ctx, bool bf);
 bool table_bf_free(RedisModuleCtx *ctx); /* no other module has commands called BF.* */
 

@@ -308,11 +308,11 @@ COMMAND(command_xdel)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-struct question {
+struct record_question {
     uint32_t attribute[TAMIS_ATTRIBUTES_MAX]; /* of each choice */
     tamis_choice choices[TAMIS_ATTRIBUTES_MAX];
     size_t n;
-    struct pair {
+    struct record_pair {
         uint32_t attribute;
         tamis_digest digest;
     } * pairs;
@@ -320,7 +320,7 @@ struct question {
 };
 
 static bool read_question(RedisModuleCtx *ctx, const tamis_records *records,
-                          RedisModuleString **pairs, size_t n, struct question *q)
+                          RedisModuleString **pairs, size_t n, struct record_question *q)
 {
     size_t counts[TAMIS_ATTRIBUTES_MAX] = {0}, at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -347,7 +347,7 @@ COMMAND(command_xquery)
     bool replied;
     tamis_answer answer = {.verified = true};
     tamis_error e = TAMIS_OK;
-    struct question q = {0};
+    struct record_question q = {0};
     if (argc < 3)
         return rm.WrongArity(ctx);
     size_t n = (size_t)argc - 2;

@@ -428,16 +428,14 @@ def rule_words(tree):
 
 
 def rule_struct_names(tree):
-    """a struct name means one thing within the library, the command line, and the module"""
-    found = []
-    for folder in ("src/", "cli/", "redis/"):
-        seen = {}
-        for path, number, match in each_line(tree, tree.c_files((folder,)),
-                                             re.compile(r"^(?:typedef )?struct (\w+) \{")):
-            name = match.group(1)
-            if name in seen:
-                found.append("%s:%d: struct %s is in %s too" % (path, number, name, seen[name]))
-            seen[name] = path
+    """a struct name means one thing in the product"""
+    found, seen = [], {}
+    for path, number, match in each_line(tree, tree.c_files(PRODUCT), re.compile(
+            r"^\s*(?:typedef |static |const |extern )*(?:struct|union) (\w+) \{")):
+        name = match.group(1)
+        if name in seen:
+            found.append("%s:%d: struct %s is in %s too" % (path, number, name, seen[name]))
+        seen[name] = path
     return found
 
 

@@ -163,14 +163,14 @@ static void *adopt(struct travelling *q, void *memory)
 }
 
 /* A copy of a value; NULL: it contains a zero byte, or no memory. */
-static char *text_of(struct travelling *q, const struct value *v)
+static char *text_of(struct travelling *q, const struct read_value *v)
 {
     return v->len && memchr(v->data, 0, v->len)
                ? NULL
                : adopt(q, strndup(v->len ? (const char *)v->data : "", v->len));
 }
 
-static bool take_text(struct travelling *q, const struct value *v, const char **out)
+static bool take_text(struct travelling *q, const struct read_value *v, const char **out)
 {
     if (v->state == VALUE_MISSING)
         return true;
@@ -178,13 +178,13 @@ static bool take_text(struct travelling *q, const struct value *v, const char **
     return *out != NULL;
 }
 
-static bool is_true(const struct value *v)
+static bool is_true(const struct read_value *v)
 {
     return v->state == VALUE_PRESENT && v->len == 4 && memcmp(v->data, "true", 4) == 0;
 }
 
 /* Writes list `number` to an anonymous file; its path, or NULL. */
-static char *open_list(struct travelling *q, const struct value *v, size_t number)
+static char *open_list(struct travelling *q, const struct read_value *v, size_t number)
 {
     size_t at = 0;
     char *path = NULL;
@@ -205,7 +205,8 @@ static char *open_list(struct travelling *q, const struct value *v, size_t numbe
 }
 
 /* A word as find expects it: lists are named by file. */
-static char *word_of(struct travelling *q, const struct value *v, const struct value *lists)
+static char *word_of(struct travelling *q, const struct read_value *v,
+                     const struct read_value *lists)
 {
     char *word = text_of(q, v), *list = word ? list_of(word) : NULL, *end, *whole = NULL;
     if (!list)
@@ -217,23 +218,23 @@ static char *word_of(struct travelling *q, const struct value *v, const struct v
     return adopt(q, whole);
 }
 
-static bool take_words(struct travelling *q, const struct value *values)
+static bool take_words(struct travelling *q, const struct read_value *values)
 {
     size_t n = 0;
-    for (const struct value *v = &values[WORDS]; v && v->state != VALUE_MISSING; v = v->next)
+    for (const struct read_value *v = &values[WORDS]; v && v->state != VALUE_MISSING; v = v->next)
         n++;
     q->words = adopt(q, calloc(n + 1, sizeof *q->words));
-    for (const struct value *v = &values[WORDS]; q->words && q->n < n; v = v->next)
+    for (const struct read_value *v = &values[WORDS]; q->words && q->n < n; v = v->next)
         if (!(q->words[q->n++] = word_of(q, v, &values[LISTS])))
             return false;
     return q->words != NULL;
 }
 
-static bool take_known(struct travelling *q, const struct value *values)
+static bool take_known(struct travelling *q, const struct read_value *values)
 {
-    const struct value *name = &values[KNOWN], *type = &values[KINDS];
+    const struct read_value *name = &values[KNOWN], *type = &values[KINDS];
     size_t n = 0;
-    for (const struct value *v = name; v && v->state != VALUE_MISSING; v = v->next)
+    for (const struct read_value *v = name; v && v->state != VALUE_MISSING; v = v->next)
         n++;
     q->known = adopt(q, calloc(n + 1, sizeof *q->known));
     for (; q->known && q->n_known < n && type; name = name->next, type = type->next) {
@@ -246,7 +247,7 @@ static bool take_known(struct travelling *q, const struct value *values)
     return q->known && q->n_known == n;
 }
 
-static bool take_members(struct travelling *q, const struct value *v)
+static bool take_members(struct travelling *q, const struct read_value *v)
 {
     const char *version = NULL, *limit = NULL;
     char *end = "";

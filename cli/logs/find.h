@@ -94,7 +94,7 @@ struct tally {
     size_t n, room;
 };
 bool tally_put(struct tally *tally, const uint8_t *data, size_t len, bool missing, uint64_t n);
-bool tally_add(struct tally *tally, const struct value *value); /* false: no memory */
+bool tally_add(struct tally *tally, const struct read_value *value); /* false: no memory */
 bool tally_merge(struct tally *tally, const struct tally *from);
 /* Prints the most frequent first; at most `most`. */
 void tally_print(struct tally *tally, uint64_t most, bool json);

@@ -18,7 +18,8 @@ struct examples {
     size_t left;
 };
 
-static bool take_example(void *context, uint64_t record, const char *name, const struct value *v)
+static bool take_example(void *context, uint64_t record, const char *name,
+                         const struct read_value *v)
 {
     struct examples *e = context;
     const struct field *f = field_named(e->fields, name, strlen(name));

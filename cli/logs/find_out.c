@@ -31,7 +31,7 @@ static bool strict(const uint8_t *s, size_t len)
 }
 
 /* A list becomes an array. */
-static void json_field(const char *name, const struct value *v)
+static void json_field(const char *name, const struct read_value *v)
 {
     bool list = v->next != NULL;
     if (list)
@@ -69,10 +69,10 @@ static void json_record(const struct output *o, const struct found *f)
 /* ---- fields ---------------------------------------------------------------------------------- */
 
 /* RFC 4180; the elements of a list are separated by semicolons. */
-static void put_cell(const struct value *v)
+static void put_cell(const struct read_value *v)
 {
     bool quoted = false;
-    for (const struct value *e = v; e; e = e->next)
+    for (const struct read_value *e = v; e; e = e->next)
         for (size_t i = 0; i < e->len && !quoted; i++)
             quoted =
                 e->data[i] == ',' || e->data[i] == '"' || e->data[i] == '\n' || e->data[i] == '\r';
@@ -92,7 +92,7 @@ static void put_cell(const struct value *v)
 
 static void put_word(const char *text)
 {
-    put_cell(&(struct value){(const uint8_t *)text, strlen(text), VALUE_PRESENT, NULL});
+    put_cell(&(struct read_value){(const uint8_t *)text, strlen(text), VALUE_PRESENT, NULL});
 }
 
 static void put_cells(const struct output *o, const struct found *f)
@@ -113,7 +113,7 @@ static void put_cells(const struct output *o, const struct found *f)
         comma = ",";
     }
     for (size_t i = 0; i < o->n_fields; i++, comma = ",") {
-        const struct value *v = &f->record->values[o->column[i]];
+        const struct read_value *v = &f->record->values[o->column[i]];
         put_text(comma);
         if (alone && v->len == 0 && !v->next)
             put_text("\"\""); /* an empty line would not be a row */

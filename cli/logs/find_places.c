@@ -102,7 +102,7 @@ static bool add_parts(struct places *p, const struct inputs *in, const struct si
 {
     size_t len, at = 0;
     const void *tag = tamis_catalog_tag(catalog, segment, &len);
-    struct part part;
+    struct input_part part;
     bool bad = !tag, good = true;
     while (good && tag && tag_next(tag, len, &at, &part, &bad)) {
         size_t entry = inputs_find(in, by_id, part.id);

@@ -58,7 +58,7 @@ bool tally_put(struct tally *t, const uint8_t *data, size_t len, bool missing, u
     return true;
 }
 
-bool tally_add(struct tally *t, const struct value *v)
+bool tally_add(struct tally *t, const struct read_value *v)
 {
     bool good = true;
     if (v->state == VALUE_MISSING)

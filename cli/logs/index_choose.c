@@ -133,7 +133,7 @@ static double growth_at(const struct distinct_growth *g, double scale)
 
 /* ---- looking at values ----------------------------------------------------------------------- */
 
-static void look_at(struct sample *s, struct sampled *f, const struct value *v)
+static void look_at(struct sample *s, struct sampled *f, const struct read_value *v)
 {
     char room[300];
     struct stamp stamp;
@@ -228,7 +228,7 @@ static struct sampled *field_of(struct sample *s, const char *name)
     return s->failed ? NULL : &s->field[s->last];
 }
 
-static bool visit(void *context, uint64_t record, const char *name, const struct value *v)
+static bool visit(void *context, uint64_t record, const char *name, const struct read_value *v)
 {
     struct sample *s = context;
     struct sampled *f = field_of(s, name);

@@ -47,7 +47,7 @@ void text_keys_free(struct text_keys *k)
 }
 
 /* Times in their normal form: the library knows neither zones nor omitted years. */
-static tamis_key key_of(struct text_keys *k, const struct value *v, size_t at, bool time)
+static tamis_key key_of(struct text_keys *k, const struct read_value *v, size_t at, bool time)
 {
     size_t n = 0;
     if (v->state == VALUE_MISSING)
@@ -65,12 +65,12 @@ static tamis_error add_lists(struct text_keys *k, const struct record *record, t
     tamis_values values[TAMIS_ATTRIBUTES_MAX];
     size_t at = 0, total = 0;
     for (size_t i = 0; i < k->n; i++)
-        for (const struct value *v = &record->values[i]; v; v = v->next)
+        for (const struct read_value *v = &record->values[i]; v; v = v->next)
             total++;
     if (!room_of(k, total))
         return TAMIS_ENOMEM;
     for (size_t i = 0; i < k->n; i++) {
-        const struct value *v = &record->values[i];
+        const struct read_value *v = &record->values[i];
         values[i] = (tamis_values){k->key + at, 0};
         for (; v && v->state != VALUE_MISSING; v = v->next, at++, values[i].n++)
             k->key[at] = key_of(k, v, at, k->times >> i & 1);
@@ -84,7 +84,7 @@ static tamis_error add_record(struct text_keys *k, const struct record *record,
     uint64_t some = 0;
     bool lists = false;
     for (size_t i = 0; i < k->n; i++) {
-        const struct value *v = &record->values[i];
+        const struct read_value *v = &record->values[i];
         bool there = v->state != VALUE_MISSING;
         const void *data = v->len ? (const void *)v->data : "";
         k->key[i] = (tamis_key){there ? data : NULL, there ? v->len : 0};

@@ -16,7 +16,7 @@ struct fate {
 /* A part of a file that has grown. */
 struct grown_part {
     size_t fate;
-    struct part part;
+    struct input_part part;
 };
 
 struct planning {
@@ -165,14 +165,14 @@ static bool plan_entries(struct planning *p, const struct sight *sight)
 /* ---- parts ----------------------------------------------------------------------------------- */
 
 /* Calls `each` for the parts of all segments; false: it complained, or a tag is damaged. */
-typedef bool part_fn(struct planning *p, struct fate *fate, struct part *part, bool *keep);
+typedef bool part_fn(struct planning *p, struct fate *fate, struct input_part *part, bool *keep);
 
 static bool scan_tag(struct planning *p, uint64_t segment, part_fn *each, struct bytes *tag,
                      bool *differs)
 {
     size_t len, at = 0;
     const void *old = tamis_catalog_tag(p->catalog, segment, &len);
-    struct part part;
+    struct input_part part;
     bool bad = !old, keep, good = true;
     tag->len = 0;
     *differs = false;
@@ -219,7 +219,7 @@ static bool scan_tags(struct planning *p, part_fn *each, bool apply)
     return good;
 }
 
-static bool collect(struct planning *p, struct fate *fate, struct part *part, bool *keep)
+static bool collect(struct planning *p, struct fate *fate, struct input_part *part, bool *keep)
 {
     const struct grown_part piece = {(size_t)(fate - p->fate), *part};
     (void)keep;
@@ -230,7 +230,7 @@ static bool collect(struct planning *p, struct fate *fate, struct part *part, bo
 
 /* Parts of a grown file that are read again are dropped; one that ends with an open record is
    clipped. */
-static bool settle(struct planning *p, struct fate *fate, struct part *part, bool *keep)
+static bool settle(struct planning *p, struct fate *fate, struct input_part *part, bool *keep)
 {
     struct input_segment *where = &part->where;
     (void)p;
@@ -275,7 +275,7 @@ static bool plan_tail(struct planning *p, size_t number, const struct grown_part
     struct input_segment from = e->resume;
     counts_take(&e->count, &e->open);
     for (size_t i = 0; i < n; i++) {
-        const struct part *part = &piece[i].part;
+        const struct input_part *part = &piece[i].part;
         uint64_t len = part->where.len;
         if (part->where.offset + len < from.offset || len > tail || tail + len > segment)
             break;

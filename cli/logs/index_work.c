@@ -366,7 +366,7 @@ static bool take_text(struct worker *w, struct opened *o, struct input_segment *
     struct crew *c = w->crew;
     struct text_tally t;
     tamis_error error = text_gather(&w->keys, w->parser, o->selection, &w->text, w->gather, &t);
-    const struct part part = {o->entry->id, t.count, *segment};
+    const struct input_part part = {o->entry->id, t.count, *segment};
     if (error == TAMIS_OK && (t.count.records || t.count.bad) && !tag_add(&w->tag, &part))
         error = TAMIS_ENOMEM;
     if (error == TAMIS_OK && !input_before(o->input, &w->text, t.resume, &t.before))

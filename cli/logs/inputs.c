@@ -284,28 +284,28 @@ static void place_fields(struct note *n, struct input_segment *s)
 
 /* ---- tags ------------------------------------------------------------------------------------ */
 
-static void part_fields(struct note *n, struct part *part)
+static void part_fields(struct note *n, struct input_part *part)
 {
     field_number(n, &part->id);
     counts_fields(n, &part->count);
     place_fields(n, &part->where);
 }
 
-bool tag_add(struct bytes *out, const struct part *part)
+bool tag_add(struct bytes *out, const struct input_part *part)
 {
-    struct part copy = *part;
+    struct input_part copy = *part;
     part_fields(&(struct note){.out = out}, &copy);
     return !out->failed;
 }
 
-bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *bad)
+bool tag_next(const void *tag, size_t len, size_t *at, struct input_part *part, bool *bad)
 {
     const uint8_t *data = tag;
     struct note n = {.at = data + *at, .end = data + len};
     *bad = false;
     if (*at == len)
         return false;
-    *part = (struct part){0};
+    *part = (struct input_part){0};
     part_fields(&n, part);
     *at = (size_t)(n.at - data);
     *bad = n.bad;

@@ -123,14 +123,14 @@ bool inputs_time(const struct inputs *inputs, const char *name);
 bool inputs_zone(const struct inputs *inputs, const char *catalog);
 
 /* A piece of the text of one file, in a segment. */
-struct part {
+struct input_part {
     uint64_t id; /* of its entry */
     struct counts count;
     struct input_segment where;
 };
-bool tag_add(struct bytes *tag, const struct part *part); /* appends it; false: no memory */
+bool tag_add(struct bytes *tag, const struct input_part *part); /* appends it; false: no memory */
 /* The parts of a tag in turn: start with *at = 0; false at the end, *bad if it is damaged. */
-bool tag_next(const void *tag, size_t len, size_t *at, struct part *part, bool *bad);
+bool tag_next(const void *tag, size_t len, size_t *at, struct input_part *part, bool *bad);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

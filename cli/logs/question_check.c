@@ -34,7 +34,7 @@ void check_end(struct check *k)
     *k = (struct check){0};
 }
 
-static bool regex_holds(struct check *k, const struct clause *c, const struct value *v)
+static bool regex_holds(struct check *k, const struct clause *c, const struct read_value *v)
 {
     const size_t *at;
     int n = regex_match(c->regex, k->matcher, v->data, v->len, &at);
@@ -131,7 +131,7 @@ void clause_sort(struct clause *c, tamis_type type)
 }
 
 /* An integer in normal form: most are, and this test takes a tenth of the time. */
-static bool plain_int(const struct value *v)
+static bool plain_int(const struct read_value *v)
 {
     if (v->len == 0 || v->len > 18 || (v->data[0] == '0' && v->len > 1))
         return false;
@@ -142,7 +142,7 @@ static bool plain_int(const struct value *v)
 }
 
 /* The normal form of a value, in `room`, or the value itself. */
-static struct span normal_of(struct check *k, tamis_type type, const struct value *v,
+static struct span normal_of(struct check *k, tamis_type type, const struct read_value *v,
                              uint8_t room[NORMAL_MAX + 40], bool *is)
 {
     size_t n = 0;
@@ -160,7 +160,7 @@ static struct span normal_of(struct check *k, tamis_type type, const struct valu
 /* Ranges are sorted by their low ends: of those that begin before the value, the one that reaches
    farthest has it, or none has. */
 static const struct range *in_ranges(struct check *k, const struct clause *c, tamis_type type,
-                                     const struct value *v, const struct span *normal, bool is)
+                                     const struct read_value *v, const struct span *normal, bool is)
 {
     struct stamp time = {0};
     size_t n = 0;
@@ -228,8 +228,8 @@ static bool has_prefix(const struct clause *c, const struct span *text, const ch
 }
 
 /* Is a value in the set? *tag: as it was given. */
-static bool in_set(struct check *k, tamis_type type, const struct clause *c, const struct value *v,
-                   const char **tag)
+static bool in_set(struct check *k, tamis_type type, const struct clause *c,
+                   const struct read_value *v, const char **tag)
 {
     uint8_t room[NORMAL_MAX + 40];
     bool is;
@@ -258,7 +258,7 @@ static bool in_set(struct check *k, tamis_type type, const struct clause *c, con
 /* ---- clauses --------------------------------------------------------------------------------- */
 
 static bool value_holds(struct check *k, tamis_type type, const struct clause *c,
-                        const struct value *v, const char **tag)
+                        const struct read_value *v, const char **tag)
 {
     switch (c->kind) {
     case CLAUSE_SET:
@@ -271,20 +271,20 @@ static bool value_holds(struct check *k, tamis_type type, const struct clause *c
     }
 }
 
-static const struct value *value_of(const struct check *k, const struct clause *c,
-                                    const struct value *values, tamis_type *type)
+static const struct read_value *value_of(const struct check *k, const struct clause *c,
+                                         const struct read_value *values, tamis_type *type)
 {
-    static const struct value none = {.state = VALUE_MISSING};
+    static const struct read_value none = {.state = VALUE_MISSING};
     size_t column = c->column == PERIOD ? k->period : c->column;
     *type = column == NO_COLUMN ? TAMIS_BYTES : k->question->column[column].type;
     return column == NO_COLUMN ? &none : &values[column];
 }
 
 /* Any element of a list counts. */
-static bool clause_holds(struct check *k, const struct clause *c, const struct value *values)
+static bool clause_holds(struct check *k, const struct clause *c, const struct read_value *values)
 {
     tamis_type type;
-    const struct value *v = value_of(k, c, values, &type);
+    const struct read_value *v = value_of(k, c, values, &type);
     const char *tag = c->word;
     if (v->state == VALUE_MISSING) {
         k->timeless += c->column == PERIOD;
@@ -299,7 +299,7 @@ static bool clause_holds(struct check *k, const struct clause *c, const struct v
     return (v != NULL) != c->negative;
 }
 
-bool check_holds(struct check *k, const struct value *values)
+bool check_holds(struct check *k, const struct read_value *values)
 {
     const struct question *q = k->question;
     for (size_t i = 0; i < q->n; i++)
@@ -311,7 +311,8 @@ bool check_holds(struct check *k, const struct value *values)
 /* ---- for people ------------------------------------------------------------------------------ */
 
 /* For words: where the phrase occurs. */
-static struct span spot_of(const struct check *k, const struct clause *c, const struct value *v)
+static struct span spot_of(const struct check *k, const struct clause *c,
+                           const struct read_value *v)
 {
     if (c->kind == CLAUSE_REGEX)
         return k->spot;
@@ -324,7 +325,7 @@ static struct span spot_of(const struct check *k, const struct clause *c, const 
     return (struct span){v->data, 0};
 }
 
-void check_spots(struct check *k, const struct value *values,
+void check_spots(struct check *k, const struct read_value *values,
                  void (*spot)(void *context, struct span bytes), void *context)
 {
     const struct question *q = k->question;
@@ -332,7 +333,7 @@ void check_spots(struct check *k, const struct value *values,
         const struct clause *c = &q->clause[i];
         tamis_type type;
         const char *tag;
-        const struct value *v = value_of(k, c, values, &type);
+        const struct read_value *v = value_of(k, c, values, &type);
         for (; !c->negative && c->column != PERIOD && v && v->state != VALUE_MISSING; v = v->next)
             if (value_holds(k, type, c, v, &tag))
                 spot(context, spot_of(k, c, v));

@@ -134,18 +134,18 @@ enum value_state {
     VALUE_PRESENT
 };
 
-struct value {
+struct read_value {
     const uint8_t *data;
     size_t len;
     enum value_state state;
-    const struct value *next; /* the next element of an array; NULL: none */
+    const struct read_value *next; /* the next element of an array; NULL: none */
 };
 
 struct record {
     const uint8_t *data; /* unchanged, without its line end */
     size_t len;
     size_t end_len; /* bytes of the line end that follows: 0 (end of the text), 1 or 2 */
-    const struct value *values; /* of the attributes, valid until the parser continues */
+    const struct read_value *values; /* of the attributes, valid until the parser continues */
     /* A line that does not fit its format, such as part of a stack trace: all values are missing except the line
        itself and the time, which is that of the previous record, as time_write() writes it. */
     bool unfit;
@@ -198,7 +198,7 @@ const uint8_t *parser_header(const struct parser *parser, size_t *len);
    */
 struct input;
 typedef bool (*read_visit)(void *context, uint64_t record, const char *name,
-                           const struct value *value);
+                           const struct read_value *value);
 tamis_error reader_fields(const struct input *input, const struct input_text *text,
                           read_visit visit, void *context, tamis_reason *reason);
 

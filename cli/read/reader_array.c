@@ -103,7 +103,7 @@ size_t array_start(struct parser *ps, const uint8_t *data, size_t len, bool fina
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* What is at p, between records: a record, the end, or neither. */
-struct step {
+struct array_step {
     const uint8_t *start, *end; /* of a record */
     const uint8_t *resume;      /* after damage: the end of its lines */
     struct fault fault;
@@ -118,7 +118,7 @@ static const uint8_t *line_start(const uint8_t *p, const uint8_t *from)
 }
 
 /* Lines from s on, up to where the grammar broke. */
-static void give_up(struct step *step, const uint8_t *end)
+static void give_up(struct array_step *step, const uint8_t *end)
 {
     const uint8_t *at = step->fault.at < end ? step->fault.at : end;
     const uint8_t *line = line_start(at, step->start);
@@ -132,11 +132,11 @@ static void give_up(struct step *step, const uint8_t *end)
 
 /* The next record from p on. False: the text ends. */
 static bool take_step(struct parser *ps, const uint8_t *p, const uint8_t *end, bool wanted,
-                      struct step *step)
+                      struct array_step *step)
 {
     const char *path = ps->selection->dialect.records;
     const bool whole = strcmp(path, ".") == 0;
-    *step = (struct step){0};
+    *step = (struct array_step){0};
     for (;;) {
         while ((p = json_blanks(p, end)) < end && *p == ',')
             p++;
@@ -175,7 +175,7 @@ static void take_line(struct parser *ps, const uint8_t *p, struct record *record
 
 enum parsed array_next(struct parser *ps, struct record *record)
 {
-    struct step step;
+    struct array_step step;
     record->values = ps->value;
     while (ps->at < ps->damage) {
         take_line(ps, ps->at, record);
@@ -207,7 +207,7 @@ enum parsed array_next(struct parser *ps, struct record *record)
 size_t array_cut(struct cut *cut, const uint8_t *data, size_t len, size_t target, bool final)
 {
     const uint8_t *const end = data + len;
-    struct step step;
+    struct array_step step;
     while (take_step(cut->walker, data + cut->at, end, false, &step)) {
         const uint8_t *stop = step.end;
         if (!stop && !final && end - step.fault.at < TORN)

@@ -19,7 +19,7 @@
 
 #include "reader_input.h"
 
-static void keep_time(struct parser *ps, const struct value *value)
+static void keep_time(struct parser *ps, const struct read_value *value)
 {
     ps->asked = true;
     ps->timed = false;
@@ -39,7 +39,8 @@ static bool clock_read(struct parser *ps)
 }
 
 /* Is the record a line between the rows of its table? Otherwise its time is kept. */
-static bool between_rows(struct parser *ps, const struct record *record, const struct value *time)
+static bool between_rows(struct parser *ps, const struct record *record,
+                         const struct read_value *time)
 {
     const struct selection *s = ps->selection;
     struct stamp stamp;
@@ -59,7 +60,7 @@ static bool between_rows(struct parser *ps, const struct record *record, const s
 /* Keeps the time of a record that fits; false: it has none of its own. */
 static bool own_time(struct parser *ps, struct record *record)
 {
-    const struct value *time = &ps->value[ps->selection->time];
+    const struct read_value *time = &ps->value[ps->selection->time];
     if (record->unfit)
         return false;
     if (ps->selection->n_headed)
@@ -121,7 +122,7 @@ static void parser_look_back(struct parser *ps, const uint8_t *from, const uint8
 
 /* Sets the time of a record between others; `valued`: it has values, which looking back overwrites. */
 static void set_time(struct parser *ps, const struct record *record, bool valued,
-                     struct value *time)
+                     struct read_value *time)
 {
     struct record again;
     if (!ps->asked && ps->text < ps->data) {
@@ -132,7 +133,7 @@ static void set_time(struct parser *ps, const struct record *record, bool valued
         }
     }
     ps->asked = true;
-    *time = (struct value){0};
+    *time = (struct read_value){0};
     if (clock_read(ps))
         value_set(time, (const uint8_t *)ps->shown, time_write(ps->before, ps->shown));
 }
@@ -141,7 +142,7 @@ void parser_complete(struct parser *ps, struct record *record)
 {
     const struct selection *s = ps->selection;
     if (s->time != NO_SLOT) {
-        struct value *time = &ps->value[s->time];
+        struct read_value *time = &ps->value[s->time];
         bool valued = !record->unfit;
         if (!own_time(ps, record) && between_records(ps, record))
             set_time(ps, record, valued, time);

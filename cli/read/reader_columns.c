@@ -58,11 +58,11 @@ static uint8_t separator_of(const uint8_t *text, size_t len, uint8_t otherwise)
     return (uint8_t)strtoul(digits, NULL, 16);
 }
 
-void columns_read(struct columns *c, enum read_format format, const uint8_t *header, size_t len)
+void columns_read(struct log_columns *c, enum read_format format, const uint8_t *header, size_t len)
 {
     size_t n = 0;
     bool zeek = format == READ_ZEEK;
-    *c = (struct columns){.separator = ' ', .set_separator = ','};
+    *c = (struct log_columns){.separator = ' ', .set_separator = ','};
     c->date = c->clock = NO_SLOT;
     if (!header)
         return;
@@ -92,7 +92,7 @@ void columns_read(struct columns *c, enum read_format format, const uint8_t *hea
         c->separator = '\t';
 }
 
-bool columns_next(const struct columns *c, const uint8_t **at, const uint8_t *end,
+bool columns_next(const struct log_columns *c, const uint8_t **at, const uint8_t *end,
                   const uint8_t **text, size_t *len)
 {
     if (!*at || *at > end)
@@ -112,14 +112,15 @@ ALWAYS_INLINE bool is_mark(const struct mark *mark, const uint8_t *p, size_t len
 }
 
 /* The elements of a set or a vector. */
-static void give_list(struct parser *ps, struct value *value, const uint8_t *p, const uint8_t *end)
+static void give_list(struct parser *ps, struct read_value *value, const uint8_t *p,
+                      const uint8_t *end)
 {
-    const struct columns *c = &ps->selection->columns;
-    for (struct value *last = NULL;;) {
+    const struct log_columns *c = &ps->selection->columns;
+    for (struct read_value *last = NULL;;) {
         const uint8_t *stop = memchr(p, c->set_separator, (size_t)(end - p));
         const uint8_t *to = stop ? stop : end;
         if (!is_mark(&c->unset, p, (size_t)(to - p))) {
-            struct value *next = last ? parser_element(ps, last) : value;
+            struct read_value *next = last ? parser_element(ps, last) : value;
             if (!next)
                 return;
             size_t len = is_mark(&c->empty, p, (size_t)(to - p)) ? 0 : (size_t)(to - p);
@@ -135,7 +136,7 @@ static void give_list(struct parser *ps, struct value *value, const uint8_t *p, 
 ALWAYS_INLINE void give(struct parser *ps, size_t column, const uint8_t *p, const uint8_t *end)
 {
     const struct selection *s = ps->selection;
-    const struct columns *c = &s->columns;
+    const struct log_columns *c = &s->columns;
     uint32_t slot = column < s->n_columns ? s->slot[column] : NO_SLOT;
     if (slot == NO_SLOT || is_mark(&c->unset, p, (size_t)(end - p)))
         return;
@@ -149,7 +150,7 @@ ALWAYS_INLINE void give(struct parser *ps, size_t column, const uint8_t *p, cons
 
 bool zeek_fit(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
-    const struct columns *c = &ps->selection->columns;
+    const struct log_columns *c = &ps->selection->columns;
     size_t column = 0;
     for (;; column++) {
         const uint8_t *stop =
@@ -163,9 +164,10 @@ bool zeek_fit(struct parser *ps, const uint8_t *p, const uint8_t *end)
 }
 
 /* Joins date and time, wherever the columns are. */
-static void give_time(struct parser *ps, const struct value *date, const struct value *time)
+static void give_time(struct parser *ps, const struct read_value *date,
+                      const struct read_value *time)
 {
-    struct value *to = &ps->value[ps->selection->slot[ps->selection->columns.clock]];
+    struct read_value *to = &ps->value[ps->selection->slot[ps->selection->columns.clock]];
     if (date->len == 0 || time->len == 0 || date->len + time->len > sizeof ps->joined - 2)
         return;
     memcpy(ps->joined, date->data, date->len);
@@ -178,8 +180,8 @@ static void give_time(struct parser *ps, const struct value *date, const struct 
 /* Fields in quotes may contain spaces, as in the draft of the W3C. */
 bool w3c_fit(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
-    const struct columns *c = &ps->selection->columns;
-    struct value date = {0}, time = {0};
+    const struct log_columns *c = &ps->selection->columns;
+    struct read_value date = {0}, time = {0};
     size_t column = 0;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
         end--;

@@ -98,7 +98,8 @@ static size_t join_field(const struct csv_field *field, uint8_t *out)
 }
 
 /* Stores the value of a field in `value`; false: no memory. */
-ALWAYS_INLINE bool take_value(struct parser *ps, const struct csv_field *field, struct value *value)
+ALWAYS_INLINE bool take_value(struct parser *ps, const struct csv_field *field,
+                              struct read_value *value)
 {
     if (LIKELY(!field->quote)) {
         value_set(value, field->text, (size_t)(field->stop - field->text));

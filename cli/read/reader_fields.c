@@ -76,7 +76,7 @@ static void table_names(const struct dialect *dialect, const uint8_t *at, size_t
 static void header_names(const struct dialect *dialect, const uint8_t *header, size_t header_len,
                          struct field_names *names)
 {
-    struct columns c;
+    struct log_columns c;
     const uint8_t *at, *text;
     size_t len;
     if (dialect->format == READ_CSV || dialect->format == READ_TSV) {

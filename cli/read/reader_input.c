@@ -153,7 +153,7 @@ bool read_format_named(const char *path)
 /* ---- the head -------------------------------------------------------------------------------- */
 
 /* The start of the text, as far as needed. */
-struct head {
+struct text_head {
     uint8_t *data;
     size_t len, room;
     bool final;
@@ -162,7 +162,7 @@ struct head {
 #define HEAD_STEP ((size_t)4 << 10)
 
 /* Reads more of the text; false: no memory. */
-static bool head_more(struct input_private *own, struct head *head)
+static bool head_more(struct input_private *own, struct text_head *head)
 {
     if (head->len == head->room &&
         !array_room(NULL, &head->data, head->room + HEAD_STEP - 1, &head->room, 1))
@@ -174,7 +174,7 @@ static bool head_more(struct input_private *own, struct head *head)
 }
 
 /* Reads enough to detect the format: the first line that is not blank, and `least` bytes; or SNIFF_LEN. */
-static bool head_line(struct input_private *own, struct head *head, size_t least)
+static bool head_line(struct input_private *own, struct text_head *head, size_t least)
 {
     size_t from = 0; /* blanks, or already searched */
     bool started = false, line = false;
@@ -198,7 +198,7 @@ static bool blank(const uint8_t *data, size_t len)
 }
 
 /* Reads more of a header that begins at `start`. */
-static tamis_error header_more(struct input *input, struct head *head, size_t start,
+static tamis_error header_more(struct input *input, struct text_head *head, size_t start,
                                tamis_reason *reason)
 {
     if (head->len - start > input->dialect.record_max)
@@ -221,7 +221,7 @@ static tamis_error header_keep(struct input *input, const uint8_t *data, size_t 
 }
 
 /* The header: the first record that is not empty. It starts at *from, which is then moved past it. */
-static tamis_error head_header(struct input *input, struct head *head, size_t *from,
+static tamis_error head_header(struct input *input, struct text_head *head, size_t *from,
                                tamis_reason *reason)
 {
     size_t start = *from, end = 0;
@@ -249,7 +249,7 @@ static tamis_error head_header(struct input *input, struct head *head, size_t *f
 }
 
 /* The header of a log that names its columns: the lines at its start that begin with #. */
-static tamis_error head_hashes(struct input *input, struct head *head, size_t *from,
+static tamis_error head_hashes(struct input *input, struct text_head *head, size_t *from,
                                tamis_reason *reason)
 {
     size_t start = *from, end = start;
@@ -269,7 +269,7 @@ static tamis_error head_hashes(struct input *input, struct head *head, size_t *f
 }
 
 /* JSON whose records are not lines: finds the first one. */
-static tamis_error head_array(struct input *input, struct head *head, size_t *from,
+static tamis_error head_array(struct input *input, struct text_head *head, size_t *from,
                               tamis_reason *reason)
 {
     struct input_private *own = input->own;
@@ -317,7 +317,7 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
 }
 
 /* Reads the start of the text and detects what it is. *from: where it starts, after a byte order mark. */
-static tamis_error sniff_head(struct input *input, struct head *head, size_t *from,
+static tamis_error sniff_head(struct input *input, struct text_head *head, size_t *from,
                               struct sniff *sniff, tamis_reason *reason)
 {
     struct input_private *own = input->own;
@@ -340,7 +340,7 @@ static tamis_error sniff_head(struct input *input, struct head *head, size_t *fr
 }
 
 /* Reads everything at the start of the text; the source then continues after the header. */
-static tamis_error read_head(struct input *input, struct head *head, tamis_reason *reason)
+static tamis_error read_head(struct input *input, struct text_head *head, tamis_reason *reason)
 {
     size_t from;
     struct sniff sniff;
@@ -454,7 +454,7 @@ static tamis_error start(struct input *input, const struct input_options *option
                          tamis_reason *reason)
 {
     struct input_private *own = input->own;
-    struct head head = {0};
+    struct text_head head = {0};
     tamis_error error = read_head(input, &head, reason);
     if (error == TAMIS_OK)
         error = input_time_name(input, head.data + own->offset, head.len - own->offset, reason);
@@ -518,7 +518,7 @@ tamis_error sniff_file(const char *path, const struct dialect *dialect, struct s
                        tamis_reason *reason)
 {
     size_t from;
-    struct head head = {0};
+    struct text_head head = {0};
     struct input *input = NULL;
     const struct input_options options = {.dialect = *dialect, .file = true};
     tamis_error error = input_new(&input, path, &options, reason);

@@ -37,7 +37,7 @@ static void forget(struct parser *ps, uint32_t from)
     const struct path_node *node = ps->selection->node;
     for (uint32_t i = from; i < node[from].end; i++)
         if (node[i].slot != NO_SLOT)
-            ps->value[node[i].slot] = (struct value){0};
+            ps->value[node[i].slot] = (struct read_value){0};
 }
 
 /* In elements of an array keys repeat, and all count. */
@@ -203,8 +203,8 @@ ALWAYS_INLINE const uint8_t *word_end(const uint8_t *p, const uint8_t *end, bool
 
 /* A scalar at p, and its value if it is selected. Returns the position after it; NULL: an error. */
 ALWAYS_INLINE const uint8_t *take_scalar(struct parser *ps, const uint8_t *p, const uint8_t *end,
-                                         struct value *value, struct fault *fault, scan_how vector,
-                                         bool free)
+                                         struct read_value *value, struct fault *fault,
+                                         scan_how vector, bool free)
 {
     bool escaped, null;
     if (at(p, end, free) != '"') {
@@ -243,9 +243,9 @@ ALWAYS_INLINE uint32_t slot_of(const struct parser *ps, uint32_t node)
 }
 
 /* Where the next value of a slot is stored; NULL: no memory. */
-ALWAYS_INLINE struct value *place_of(struct parser *ps, uint32_t slot, bool many)
+ALWAYS_INLINE struct read_value *place_of(struct parser *ps, uint32_t slot, bool many)
 {
-    struct value *to = &ps->value[slot];
+    struct read_value *to = &ps->value[slot];
     if (LIKELY(!many))
         return to;
     if (to->state != VALUE_MISSING)
@@ -257,9 +257,9 @@ ALWAYS_INLINE struct value *place_of(struct parser *ps, uint32_t slot, bool many
 
 /* Stores a value in its slot, and in the list of the array that contains it. False: no memory. */
 ALWAYS_INLINE bool give(struct parser *ps, struct json_level *in, uint32_t slot, bool many,
-                        const struct value *value)
+                        const struct read_value *value)
 {
-    struct value *to;
+    struct read_value *to;
     if (slot != NO_SLOT && !(many && value->state == VALUE_MISSING)) {
         if (!(to = place_of(ps, slot, many)))
             return false;
@@ -283,7 +283,7 @@ static const uint8_t *take_free(struct parser *ps, const uint8_t *p, const uint8
 
 /* A string of which parts are selected: those of the JSON that it may contain. */
 static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
-                       const struct value *value)
+                       const struct read_value *value)
 {
     struct fault fault;
     const uint8_t *p = value->data, *end = p + value->len, *stop;
@@ -296,8 +296,8 @@ static bool take_inner(struct parser *ps, struct json_level *top, uint32_t node,
             return stop || fault.why;
     }
     uint32_t slot = slot_of(ps, node);
-    struct value own = slot != NO_SLOT ? ps->value[slot] : (struct value){0};
-    struct value *last = top->many && slot != NO_SLOT ? ps->tail[slot] : NULL;
+    struct read_value own = slot != NO_SLOT ? ps->value[slot] : (struct read_value){0};
+    struct read_value *last = top->many && slot != NO_SLOT ? ps->tail[slot] : NULL;
     p = take_free(ps, p, end, top, node, &fault);
     if (!p || skip_blanks(p, end, true) != end)
         forget(ps, node);
@@ -315,12 +315,13 @@ ALWAYS_INLINE const uint8_t *take_plain(struct parser *ps, const uint8_t *p, con
                                         struct json_level *top, uint32_t node, struct fault *fault,
                                         scan_how vector, bool free)
 {
-    struct value value = {0};
+    struct read_value value = {0};
     uint32_t slot = slot_of(ps, node);
     bool parts = node != NO_NODE && ps->selection->node[node].child != NO_NODE;
     bool wanted = slot != NO_SLOT || top->list != NO_SLOT || parts, text = at(p, end, free) == '"';
     bool alone = slot != NO_SLOT && top->list == NO_SLOT && !top->many;
-    struct value *to = alone ? &ps->value[slot] : &value; /* a copy would wait for its stores */
+    struct read_value *to =
+        alone ? &ps->value[slot] : &value; /* a copy would wait for its stores */
     if (alone)
         *to = value;
     p = take_scalar(ps, p, end, wanted ? to : NULL, fault, vector, free);
@@ -366,7 +367,7 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
                                       struct fault *fault, scan_how vector, bool free)
 {
     struct json_level *top = base;
-    struct value value;
+    struct read_value value;
     bool through = false;
     for (;;) {
         uint8_t c = at(p, end, free);
@@ -394,7 +395,7 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
             bool listed = top->last != NULL; /* its elements count */
             --top;
             if (slot != NO_SLOT || (top > base && top->list != NO_SLOT)) {
-                value = (struct value){0};
+                value = (struct read_value){0};
                 value_set(&value, start, (size_t)(p + 1 - start));
                 if (!give(ps, top > base ? top : NULL, listed ? NO_SLOT : slot, top->many, &value))
                     return *fault = (struct fault){p, NULL}, NULL;

@@ -267,17 +267,17 @@ bool parser_room(struct parser *ps, size_t len)
     return true;
 }
 
-struct value *parser_element(struct parser *ps, struct value *last)
+struct read_value *parser_element(struct parser *ps, struct read_value *last)
 {
-    const size_t align = _Alignof(struct value);
-    if (!parser_room(ps, sizeof(struct value) + align - 1)) {
+    const size_t align = _Alignof(struct read_value);
+    if (!parser_room(ps, sizeof(struct read_value) + align - 1)) {
         ps->full = true;
         return NULL;
     }
     ps->scratch_len = (ps->scratch_len + align - 1) & ~(align - 1);
-    struct value *next = (struct value *)(void *)(ps->scratch + ps->scratch_len);
+    struct read_value *next = (struct read_value *)(void *)(ps->scratch + ps->scratch_len);
     ps->scratch_len += sizeof *next;
-    *next = (struct value){0};
+    *next = (struct read_value){0};
     last->next = next;
     return next;
 }

@@ -30,7 +30,7 @@ struct mark {
 };
 
 /* The # lines of a log; see reader_columns.c. */
-struct columns {
+struct log_columns {
     uint8_t separator, set_separator;
     struct mark unset, empty;
     const uint8_t *names, *names_end, *types, *types_end; /* in the header; or NULL */
@@ -64,7 +64,7 @@ struct selection {
     bool copies;
     bool requests; /* access logs: parts of the request are selected */
     bool *absent;
-    struct columns columns;
+    struct log_columns columns;
     void *pattern; /* compiled; slot[g] is that of group g */
 
     /* JSONL: node 0 is the record. next[s]: the slot to use if slot s is missing. */
@@ -78,7 +78,7 @@ struct selection {
 
 struct json_level {
     const uint8_t *start;
-    struct value *last; /* of a list: its last element, or NULL */
+    struct read_value *last; /* of a list: its last element, or NULL */
     uint32_t node;
     uint32_t list;     /* of an array: slot of its elements, or NO_SLOT */
     uint32_t before;   /* of an object: where the parser stores the follower of the last key */
@@ -99,9 +99,9 @@ struct parser {
     const uint8_t *data, *at, *end;
     enum parsed (*next)(struct parser *parser, struct record *record);
 
-    struct value *value; /* by slot */
+    struct read_value *value; /* by slot */
     size_t n_values;
-    struct value **tail; /* by slot: the last of a list from elements of an array */
+    struct read_value **tail; /* by slot: the last of a list from elements of an array */
     size_t n_tails;
     uint32_t *seen; /* by node: the turn in which its key was last met */
     size_t n_seen;
@@ -163,11 +163,11 @@ void parser_clear(struct parser *parser);
 /* Makes room for `len` more bytes at ps->scratch + ps->scratch_len. */
 bool parser_room(struct parser *parser, size_t len);
 /* Appends an element of a list after `last`; NULL: no memory, which is recorded. */
-struct value *parser_element(struct parser *parser, struct value *last);
+struct read_value *parser_element(struct parser *parser, struct read_value *last);
 
-ALWAYS_INLINE void value_set(struct value *value, const uint8_t *data, size_t len)
+ALWAYS_INLINE void value_set(struct read_value *value, const uint8_t *data, size_t len)
 {
-    *value = (struct value){data, len, len ? VALUE_PRESENT : VALUE_EMPTY, NULL};
+    *value = (struct read_value){data, len, len ? VALUE_PRESENT : VALUE_EMPTY, NULL};
 }
 
 /* The function of a format, with vectors or without. */
@@ -230,9 +230,9 @@ size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const
 size_t csv_fields(const struct dialect *dialect, const uint8_t *row, size_t len);
 
 /* reader_columns.c: parses a header; and iterates over its names or types, from *at on. */
-void columns_read(struct columns *columns, enum read_format format, const uint8_t *header,
+void columns_read(struct log_columns *columns, enum read_format format, const uint8_t *header,
                   size_t len);
-bool columns_next(const struct columns *columns, const uint8_t **at, const uint8_t *end,
+bool columns_next(const struct log_columns *columns, const uint8_t **at, const uint8_t *end,
                   const uint8_t **text, size_t *len);
 
 /* reader_pattern.c: compiles the pattern of a selection. EARG: it is not valid. */

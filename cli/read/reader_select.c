@@ -61,7 +61,7 @@ static bool find_named(struct selection *s, const struct sorted_names *wanted,
                        const uint8_t *header, size_t len, uint32_t *column)
 {
     const char *const *names = wanted->names;
-    struct columns *c = &s->columns;
+    struct log_columns *c = &s->columns;
     const char *when = format_of(s->dialect.format)->time;
     uint32_t says_when = NO_SLOT;
     const uint8_t *text, *at;

@@ -18,7 +18,7 @@ static const char EXTRACT[] = "extract it first",
                   RECODE[] = "make it UTF-8 with iconv", LEAVE[] = "leave it out";
 
 /* The compression that is supported has been removed before this: only a second layer is left. */
-static const struct magic {
+static const struct foreign_magic {
     const char *bytes;
     uint16_t len, at;
     enum sniff_class class;
@@ -75,11 +75,11 @@ static bool all_text(const void *data, size_t len)
 }
 
 /* A column may be called ORCID: a magic number of letters must be followed by other bytes soon. */
-static const struct magic *magic_of(const uint8_t *text, size_t len)
+static const struct foreign_magic *magic_of(const uint8_t *text, size_t len)
 {
     bool plain = all_text(text, len < 512 ? len : 512);
     for (size_t i = 0; i < sizeof magics / sizeof *magics; i++) {
-        const struct magic *m = &magics[i];
+        const struct foreign_magic *m = &magics[i];
         if (len >= (size_t)m->at + m->len && memcmp(text + m->at, m->bytes, m->len) == 0 &&
             !(plain && all_text(m->bytes, m->len)))
             return m;
@@ -390,7 +390,7 @@ static bool timed_line(const uint8_t *text, size_t len)
 
 static struct sniff sniff_bytes(const uint8_t *text, size_t len)
 {
-    const struct magic *magic = magic_of(text, len);
+    const struct foreign_magic *magic = magic_of(text, len);
     if (magic)
         return refused(magic->class, magic->what, magic->advice);
     if (wide(text, len))
@@ -416,7 +416,7 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole,
         line += line != NULL;
     }
     static const struct selection none = {.line = NO_SLOT, .whole = NO_SLOT, .time = NO_SLOT};
-    struct value nowhere;
+    struct read_value nowhere;
     struct parser *ps = len ? parser_new() : NULL;
     enum read_format found = READ_AUTO;
     *full |= len && !ps;

@@ -227,7 +227,7 @@ static void batch_put(struct record_reading *g, const struct record *record)
     struct record_batch *b = &g->batch;
     tamis_digest *to = b->digest + b->n * g->p;
     for (uint32_t i = 0; i < g->p; i++) {
-        const struct value *v = &record->values[i];
+        const struct read_value *v = &record->values[i];
         tamis_key key = {v->len ? (const void *)v->data : "", v->len};
         if (v->state == VALUE_MISSING)
             key.data = NULL;

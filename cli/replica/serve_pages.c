@@ -14,23 +14,23 @@ const char *const serve_state[STATES] = {"current", "unknown", "behind",
                                          "stale",   "gone",    "contested"};
 
 /* One owner at a moment. Doubt is as shown in answers. */
-struct view {
+struct owner_view {
     const char *name;
     bool doubt;
     tamis_follower_facts facts;
 };
 
 /* All of them, by number; NULL: no memory. */
-static struct view *views_of(const tamis_directory *d, size_t *n)
+static struct owner_view *views_of(const tamis_directory *d, size_t *n)
 {
     size_t owners = tamis_directory_owners(d), words = (owners + 63) / 64;
     uint64_t none, *doubt = calloc(words + 1, sizeof *doubt);
-    struct view *views = malloc((owners + 1) * sizeof *views);
+    struct owner_view *views = malloc((owners + 1) * sizeof *views);
     *n = 0;
     if (doubt && views)
         tamis_directory_locate_many(d, NULL, 0, &none, doubt, words);
     for (uint32_t i = 0; doubt && views && i < owners; i++) {
-        struct view *v = &views[*n];
+        struct owner_view *v = &views[*n];
         v->name = tamis_directory_name(d, i);
         v->doubt = doubt[i / 64] >> i % 64 & 1;
         *n += v->name && tamis_directory_copy(d, i, &v->facts);
@@ -53,7 +53,7 @@ static double reached(const tamis_following_facts *f)
     return f->reached == UINT64_MAX ? NOT_KNOWN : in_seconds(f->reached);
 }
 
-static void owner_facts(const struct view *v)
+static void owner_facts(const struct owner_view *v)
 {
     const tamis_follower_facts *f = &v->facts;
     json_open(NULL, '{');
@@ -76,14 +76,14 @@ static void owner_facts(const struct view *v)
 
 static int by_name(const void *x, const void *y)
 {
-    const struct view *a = x, *b = y;
+    const struct owner_view *a = x, *b = y;
     return strcmp(a->name, b->name);
 }
 
 bool serve_owners(const tamis_directory *d, enum answers_form form)
 {
     size_t n;
-    struct view *views = views_of(d, &n);
+    struct owner_view *views = views_of(d, &n);
     struct answers_name *names = malloc((n + 1) * sizeof *names);
     bool good = views && names;
     if (good && form == ANSWERS_OBJECT) {
@@ -109,7 +109,7 @@ unsigned serve_health(const tamis_directory *d, const tamis_following *following
     tamis_following_facts follow;
     tamis_following_info(following, &follow);
     size_t live, current = 0;
-    struct view *views = views_of(d, &live);
+    struct owner_view *views = views_of(d, &live);
     for (size_t i = 0; views && i < live; i++)
         current += !views[i].doubt;
     free(views);
@@ -183,7 +183,7 @@ static const struct {
 };
 
 /* In the order of the table. */
-static double owner_value(const struct view *v, size_t i)
+static double owner_value(const struct owner_view *v, size_t i)
 {
     const tamis_follower_facts *f = &v->facts;
     const double values[COUNT(owner_metric)] = {
@@ -202,7 +202,7 @@ static double owner_value(const struct view *v, size_t i)
 }
 
 /* All series of a metric must be adjacent. */
-static void owner_metrics(const struct view *views, size_t n)
+static void owner_metrics(const struct owner_view *views, size_t n)
 {
     for (size_t i = 0; i < COUNT(owner_metric); i++) {
         metric(owner_metric[i].name, owner_metric[i].type, owner_metric[i].help);
@@ -215,7 +215,7 @@ static void owner_metrics(const struct view *views, size_t n)
     }
 }
 
-static void state_metrics(const struct view *views, size_t n)
+static void state_metrics(const struct owner_view *views, size_t n)
 {
     uint64_t count[STATES] = {0};
     for (size_t i = 0; i < n; i++)
@@ -253,7 +253,7 @@ void serve_metrics(const tamis_directory *d, const tamis_following *following,
                    const struct serve_counts *s)
 {
     size_t n;
-    struct view *views = views_of(d, &n);
+    struct owner_view *views = views_of(d, &n);
     tamis_following_facts f;
     tamis_following_info(following, &f);
     metric("tamis_build_info", "gauge", "Version of tamis");

@@ -29,7 +29,7 @@ static uint64_t stash_room(const struct body *b, uint64_t before, uint64_t used)
 
 /* Makes room for `more` entries in the stash. Others may be reading the old one. An empty stash counts as none,
    whatever its room: only used stashes are saved, and sets must stay equal when one of them is loaded. */
-static tamis_error stash_reserve(const struct target *t, uint64_t more)
+static tamis_error stash_reserve(const struct line_target *t, uint64_t more)
 {
     struct lines *l = t->lines;
     struct body *b = t->body;
@@ -123,7 +123,7 @@ ALWAYS_INLINE void put_slot(struct body *b, uint64_t line, uint32_t slot, unsign
     b->used++;
 }
 
-static unsigned target_used(const struct target *t, uint64_t line)
+static unsigned target_used(const struct line_target *t, uint64_t line)
 {
     return t->used ? t->used[line] : lines_kernel()->used(body_line(t->body, line), t->body->width);
 }
@@ -147,7 +147,7 @@ bool slot_present(const struct body *b, uint64_t line, uint32_t slot)
 }
 
 /* Copies after the first go to the stash, so that one key does not fill a line. */
-static void target_put(const struct target *t, uint64_t line, uint32_t slot, uint64_t copies,
+static void target_put(const struct line_target *t, uint64_t line, uint32_t slot, uint64_t copies,
                        bool fresh)
 {
     unsigned used = fresh ? target_used(t, line) : 0;
@@ -161,7 +161,7 @@ static void target_put(const struct target *t, uint64_t line, uint32_t slot, uin
 }
 
 /* The number of copies of an entry that the stash can still count for all lines of a span. */
-static uint64_t span_left(const struct body *b, struct span span, uint32_t slot)
+static uint64_t span_left(const struct body *b, struct line_span span, uint32_t slot)
 {
     uint64_t left = STASH_COPIES;
     for (uint64_t line = span.first; line <= span.last; line++)
@@ -169,13 +169,13 @@ static uint64_t span_left(const struct body *b, struct span span, uint32_t slot)
     return left;
 }
 
-static tamis_error take_slowly(const struct target *t, uint64_t place, unsigned known,
+static tamis_error take_slowly(const struct line_target *t, uint64_t place, unsigned known,
                                uint64_t copies)
 {
     struct body *b = t->body;
     const tamis_allocator *a = t->lines->allocator;
     uint64_t key = key_of(b, place, known);
-    struct span span = span_of(b, key);
+    struct line_span span = span_of(b, key);
     uint32_t slot = slot_of(b, key);
     bool coarse = is_coarse(b->width, (unsigned)__builtin_ctzll(key));
     uint64_t put = coarse ? copies : min_u64(copies, span_left(b, span, slot));
@@ -205,7 +205,7 @@ static tamis_error take_slowly(const struct target *t, uint64_t place, unsigned 
 }
 
 /* Puts an entry that is not coarse, not present and in a single line: nearly all are. */
-ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned known)
+ALWAYS_INLINE bool take_quickly(const struct line_target *t, uint64_t place, unsigned known)
 {
     struct body *b = t->body;
     uint64_t key = key_of(b, place, known), mark = key & -key, low = (key ^ mark) >> 1;
@@ -232,7 +232,7 @@ ALWAYS_INLINE bool take_quickly(const struct target *t, uint64_t place, unsigned
 
 tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t copies)
 {
-    const struct target *t = target;
+    const struct line_target *t = target;
     if (copies == 1 && take_quickly(t, place, known))
         return TAMIS_OK;
     return take_slowly(t, place, known, copies);
@@ -261,7 +261,7 @@ const struct lines_kernel *lines_kernel(void)
 static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t copies, bool fresh)
 {
     const struct lines_root *root = lines_root_of(l);
-    struct target t = {
+    struct line_target t = {
         .lines = l, .fresh = fresh, .body = body_at(root, shelf_position(root, place))};
     tamis_error e = TAMIS_OK;
     if (UNLIKELY(t.body->used >= body_room(t.body))) {
@@ -400,7 +400,7 @@ static void take_slot(struct body *b, uint64_t line, uint32_t slot)
 /* Removes one copy of an entry; true if it was the last. */
 static bool take_key(struct body *b, uint64_t key)
 {
-    struct span span = span_of(b, key);
+    struct line_span span = span_of(b, key);
     uint32_t slot = slot_of(b, key);
     for (uint64_t line = span.first; line <= span.last; line++)
         take_slot(b, line, slot);

@@ -496,7 +496,7 @@ const char *part_check_list(struct part_check *c, enum part_bytes what, const st
             return "an entry of its lists";
         if (what == PART_EXCESS)
             continue;
-        struct span span = span_of(&shape, key);
+        struct line_span span = span_of(&shape, key);
         uint32_t slot = slot_of(&shape, key);
         c->mass += key & -key;
         if (c->skim)

@@ -167,13 +167,13 @@ ALWAYS_INLINE uint32_t fine_bits(unsigned width)
 }
 
 /* A line to be moved: its first w, and the bounds of those that are moved, relative to it. */
-struct source {
+struct line_source {
     const uint8_t *line, *high; /* the high bits of its slots, a byte each */
     uint32_t first, from, till;
     unsigned more;
 };
 
-ALWAYS_INLINE TARGET void line_spread(struct moving *m, const struct source *s, lane_v *mass,
+ALWAYS_INLINE TARGET void line_spread(struct moving *m, const struct line_source *s, lane_v *mass,
                                       unsigned width, unsigned to, unsigned i)
 {
     const lane_v number = (lane_v)LANE_NUMBERS + LANES * i, zero = number ^ number;
@@ -213,7 +213,7 @@ ALWAYS_INLINE TARGET tamis_error line_move(struct pour *p, const uint8_t *at, ui
     struct moving m = {.used = 0};
     uint8_t high[32];
     uint64_t from = max_u64(first, p->first), till = min_u64(end, p->end);
-    struct source s = {
+    struct line_source s = {
         at, high, (uint32_t)first, (uint32_t)(from - first), (uint32_t)(till - first), p->more};
     if (width != 16)
         high_spread(at, width, high);

@@ -92,16 +92,16 @@ ALWAYS_INLINE double mass_share(const struct body *b, uint64_t mass)
     return (double)mass / (double)(UINT64_C(1) << body_bits(b));
 }
 
-struct span {
+struct line_span {
     uint64_t first, last;
 };
 
 /* The lines that contain an entry. */
-ALWAYS_INLINE struct span span_of(const struct body *b, uint64_t key)
+ALWAYS_INLINE struct line_span span_of(const struct body *b, uint64_t key)
 {
     unsigned u = (unsigned)__builtin_ctzll(key);
     uint64_t low = (key & (key - 1)) >> 1;
-    return (struct span){line_of(b, low), line_of(b, low + ((UINT64_C(1) << u) - 1))};
+    return (struct line_span){line_of(b, low), line_of(b, low + ((UINT64_C(1) << u) - 1))};
 }
 
 /* The entry of a slot in a line that covers w from `from` to `to`. If it begins in an earlier line, it is below
@@ -183,7 +183,7 @@ ALWAYS_INLINE uint32_t body_positions(const struct lines_root *root, const struc
 /* ---- lines.c: putting entries ---- */
 
 /* Where entries are put: a body in use, or a new one, for which the number of used slots of each line is known. */
-struct target {
+struct line_target {
     struct lines *lines;
     struct body *body;
     uint8_t *used;

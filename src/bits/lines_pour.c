@@ -137,7 +137,7 @@ tamis_error lines_each(const struct lines *l, entry_fn take, void *context)
 /* A part on its way into another of the same depth, or into 16 deeper ones, which the top bits of w choose. */
 struct pouring {
     const struct visit *visit;
-    const struct target *target;
+    const struct line_target *target;
     unsigned cut; /* the number of the other bits of w */
     bool stashed; /* what comes was in the stash: an entry may be a copy of one in a line */
 };
@@ -290,7 +290,7 @@ static tamis_error pour_quickly(const struct pouring *p, struct visit *v, uint32
     return e;
 }
 
-tamis_error pour(struct visit *v, const struct target *targets, uint32_t n)
+tamis_error pour(struct visit *v, const struct line_target *targets, uint32_t n)
 {
     unsigned width = v->body->width, to = targets[0].body->width;
     for (uint32_t i = 1; i < n; i++)

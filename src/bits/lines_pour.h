@@ -17,6 +17,6 @@ tamis_error visit_positions(const struct lines_root *root, uint32_t first, uint3
                             entry_fn take, void *context);
 /* Moves a whole part into another of the same depth, or into n = 16 deeper ones; `take` gets the few entries that do not
    fit into a single line with room. */
-tamis_error pour(struct visit *v, const struct target *targets, uint32_t n);
+tamis_error pour(struct visit *v, const struct line_target *targets, uint32_t n);
 
 #endif

@@ -15,7 +15,7 @@ struct rebuild {
     uint32_t first, positions;
     unsigned depth; /* of the new parts */
     uint32_t n;
-    struct target target[SPLIT_MOST];
+    struct line_target target[SPLIT_MOST];
     uint64_t keys[SPLIT_MOST];
 };
 
@@ -168,9 +168,9 @@ tamis_plan_lines tamis_plan_smooth(uint64_t n, double p)
 /* ---- other bodies ---------------------------------------------------------------------------- */
 
 /* Creates an empty body to be filled; false if there is no memory. */
-static bool target_new(struct target *t, struct lines *l, struct size size, unsigned depth)
+static bool target_new(struct line_target *t, struct lines *l, struct size size, unsigned depth)
 {
-    *t = (struct target){.lines = l};
+    *t = (struct line_target){.lines = l};
     t->body = body_new(l, depth, size.lines, size.width, NULL);
     t->used = t->body ? mem_new0(l->allocator, size.lines, 1) : NULL;
     return t->used;

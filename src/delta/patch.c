@@ -41,7 +41,7 @@ tamis_error patch_body(const struct set *s, bool bits_only, uint8_t **body, uint
     *len = head_body_len(&head);
     for (uint32_t i = 0; i < head.n; i++) {
         uint8_t *at = *body + HEAD_LEN + RECORD_LEN * (size_t)i;
-        struct record r = head_record(&head, i);
+        struct part_record r = head_record(&head, i);
         struct cursor c = cursor_write(at, RECORD_LEN);
         r.escapes = 0;
         record_fields(&c, &r);

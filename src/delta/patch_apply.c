@@ -100,7 +100,7 @@ static tamis_error check_size(const struct apply *p)
     uint64_t bytes = 0, old = p->s->stack->mapping.len;
     const struct layers *layers = set_layers(p->s);
     for (uint32_t i = 0; i < p->head.n; i++) {
-        struct record r = head_record(&p->head, i);
+        struct part_record r = head_record(&p->head, i);
         bytes += record_positions(&p->head, &r) / 8 * (p->head.counted ? 5 : 1);
     }
     for (uint32_t i = 0; i < layers_count(layers); i++)

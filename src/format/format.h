@@ -169,7 +169,7 @@ struct head {
     const uint8_t *records; /* of the parts, layer by layer; owner is their number */
 };
 
-struct record { /* id, slot, born and last: only in a filter */
+struct part_record { /* id, slot, born and last: only in a filter */
     uint32_t id, slot, k;
     uint64_t units, capacity, load, count, ones_max;
     double fpp;
@@ -192,7 +192,7 @@ struct layer_record {
 
 /* The fields that all bodies begin with, and those of a part. */
 void head_fields(struct cursor *c, struct head *head);
-void record_fields(struct cursor *c, struct record *record);
+void record_fields(struct cursor *c, struct part_record *record);
 void part_fields(struct cursor *c, struct part_facts *part);
 /* Reads a body and checks everything that can be checked without the payload. */
 tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, uint64_t len,
@@ -204,13 +204,13 @@ uint64_t head_body_len(const struct head *head);
 void head_moved(struct head *head, const uint8_t *from, const uint8_t *to);
 struct layer_record head_layer(const struct head *head, uint32_t i);
 /* For part `owner`; a table has no units. */
-struct record head_record(const struct head *head, uint32_t owner);
+struct part_record head_record(const struct head *head, uint32_t owner);
 /* For part i of the lines. */
 struct part_facts head_part(const struct head *head, uint32_t i);
 /* Index of the layer with this id, or n. */
 uint32_t head_find(const struct head *head, uint32_t id);
 /* Bits of a vector. */
-uint64_t record_positions(const struct head *head, const struct record *record);
+uint64_t record_positions(const struct head *head, const struct part_record *record);
 
 struct section_walk head_sections(const struct head *head);
 /* Opens a container of this kind and compares its sections with what they must be. */

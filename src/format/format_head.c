@@ -118,7 +118,7 @@ static void form_fields(struct cursor *c, struct record_form *form)
     lists_fields(c, form);
 }
 
-void record_fields(struct cursor *c, struct record *r)
+void record_fields(struct cursor *c, struct part_record *r)
 {
     field_u32(c, &r->id);
     field_u32(c, &r->slot);
@@ -184,9 +184,9 @@ static bool of_records(const struct head *head)
     return head->kind == KIND_RECORDS;
 }
 
-struct record head_record(const struct head *head, uint32_t owner)
+struct part_record head_record(const struct head *head, uint32_t owner)
 {
-    struct record r;
+    struct part_record r;
     struct cursor c = cursor_read(head->records + RECORD_LEN * (size_t)owner, RECORD_LEN);
     record_fields(&c, &r);
     return r;
@@ -196,7 +196,7 @@ struct record head_record(const struct head *head, uint32_t owner)
 static struct layer_record layer_record(const struct head *head, uint32_t i, struct cursor *c)
 {
     struct layer_record l = {0};
-    struct record r;
+    struct part_record r;
     *c = cursor_read(head->layers + head->layer_len * (size_t)i, head->layer_len);
     if (of_records(head)) {
         layer_fields(c, &l);
@@ -213,7 +213,7 @@ struct layer_record head_layer(const struct head *head, uint32_t i)
     return layer_record(head, i, &c);
 }
 
-uint64_t record_positions(const struct head *head, const struct record *record)
+uint64_t record_positions(const struct head *head, const struct part_record *record)
 {
     return record->units * layout_unit_bits(head->set.layout);
 }
@@ -244,12 +244,13 @@ uint64_t head_body_len(const struct head *head)
     return before_layers(head) + head->n * (layer + RECORD_LEN * (uint64_t)head->parts) + lines;
 }
 
-static struct record part_record(const struct head *head, const struct layer *layer, uint32_t i)
+static struct part_record part_record(const struct head *head, const struct layer *layer,
+                                      uint32_t i)
 {
     const struct vector *v = layer->part[i].vector;
     if (!v)
-        return (struct record){.load = layer->part[i].table.used};
-    struct record r = {
+        return (struct part_record){.load = layer->part[i].table.used};
+    struct part_record r = {
         .k = v->bits.k,
         .units = v->bits.units,
         .capacity = v->capacity,
@@ -282,7 +283,7 @@ bool head_write(struct head *head, const struct set *s, uint8_t *body)
     }
     for (uint32_t i = 0; i < head->n * head->parts; i++) {
         const struct layer *l = layers->l[i / head->parts];
-        struct record r = part_record(head, l, i % head->parts);
+        struct part_record r = part_record(head, l, i % head->parts);
         record_fields(&c, &r);
     }
     if (head->line_parts)
@@ -296,7 +297,7 @@ bool head_write(struct head *head, const struct set *s, uint8_t *body)
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-static const char *record_wrong(const struct record *r, const struct head *head,
+static const char *record_wrong(const struct part_record *r, const struct head *head,
                                 const struct family *family)
 {
     struct shape shape = {head->set.layout, r->units, r->k};
@@ -312,7 +313,7 @@ static const char *record_wrong(const struct record *r, const struct head *head,
     return NULL;
 }
 
-static const char *table_wrong(const struct record *r)
+static const char *table_wrong(const struct part_record *r)
 {
     bool more = r->id || r->slot || r->k || r->units || r->capacity || r->count || r->ones_max ||
                 r->fpp != 0 || r->born || r->last || r->escapes;
@@ -350,7 +351,7 @@ static tamis_error check_parts(const struct head *head, const uint8_t *body, tam
     for (uint32_t i = 0; i < head->n * head->parts; i++) {
         uint32_t part = i % head->parts;
         const uint8_t *at = head->records + RECORD_LEN * (size_t)i;
-        struct record r;
+        struct part_record r;
         struct cursor c = cursor_read(at, RECORD_LEN);
         record_fields(&c, &r);
         bool table = part >= head->digests && head->form.verifier == TAMIS_VERIFIER_TABLE;

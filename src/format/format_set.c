@@ -159,7 +159,7 @@ static bool part_read(struct set *s, struct part *part, const struct head *head,
                       const struct container *view)
 {
     const tamis_allocator *a = set_allocator(s);
-    struct record r = head_record(head, owner);
+    struct part_record r = head_record(head, owner);
     struct shape shape = {head->set.layout, r.units, r.k};
     uint64_t len;
     if (r.units == 0 && view) {

@@ -196,7 +196,7 @@ void table_look(struct pieces_in *in)
 tamis_error check_empty_tables(const struct pieces_in *in, tamis_reason *reason)
 {
     for (uint32_t i = 0; i < in->walk.owners && in->kind == KIND_RECORDS; i++) {
-        struct record r = head_record(&in->head, i);
+        struct part_record r = head_record(&in->head, i);
         const char *wrong = r.units || r.load ? NULL : copies_wrong(in, 0, i);
         if (wrong)
             return fail_at(reason, TAMIS_EFORMAT, in->header_len, "the table of part %u: %s", i,

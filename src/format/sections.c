@@ -4,7 +4,7 @@
 
 static uint64_t positions_of(const struct head *head, uint32_t owner)
 {
-    struct record r = head_record(head, owner);
+    struct part_record r = head_record(head, owner);
     return record_positions(head, &r);
 }
 
@@ -46,7 +46,7 @@ static bool candidates_length(const struct head *head, uint32_t owner, uint64_t 
 
 static bool table_length(const struct head *head, uint32_t owner, uint64_t *len)
 {
-    struct record r = head_record(head, owner);
+    struct part_record r = head_record(head, owner);
     *len = TABLE_PAIR * r.load;
     return r.units == 0 && r.load;
 }

@@ -37,7 +37,7 @@ static tamis_error owner_get(tamis_directory *d, const char *name, struct owner 
         return TAMIS_OK;
     if (n >= TAMIS_OWNERS_MAX)
         return fail(reason, TAMIS_ELIMIT, "a directory has at most %d owners", TAMIS_OWNERS_MAX);
-    struct piece *piece = piece_of(d, n);
+    struct owner_piece *piece = piece_of(d, n);
     if (!piece) {
         if (!(piece = mem_new0(a, 1, sizeof *piece)))
             return fail_so(reason, TAMIS_ENOMEM);
@@ -93,7 +93,7 @@ bool tamis_directory_copy(const tamis_directory *d, uint32_t number, tamis_follo
 static void set_lease(tamis_directory *d, const struct owner *owner, uint64_t expires,
                       uint64_t beat)
 {
-    struct piece *piece = piece_of(d, owner->number);
+    struct owner_piece *piece = piece_of(d, owner->number);
     if (expires == 0) {
         atomic_fetch_or(&piece->doubt, bit_of(owner->number));
         return;
@@ -154,7 +154,7 @@ void tamis_directory_free(tamis_directory *d)
         mem_free(&a, owner->name, strlen(owner->name) + 1, 1);
     }
     for (uint32_t i = 0; i < OWNER_PIECES; i++)
-        mem_free(&a, atomic_load(&d->piece[i]), 1, sizeof(struct piece));
+        mem_free(&a, atomic_load(&d->piece[i]), 1, sizeof(struct owner_piece));
     lookup_free(&d->names, &a);
     mem_free(&a, d->plans, d->plans_room, sizeof *d->plans);
     columns_free(&d->columns);
@@ -177,7 +177,7 @@ static struct columns_put put_of(struct owner *owner, const tamis_filter *filter
 /* Lines have no columns: a copy with lines is queried itself. Must be called before its columns are trusted. */
 static void note_lines(tamis_directory *d, const struct owner *owner, const tamis_filter *copy)
 {
-    struct piece *piece = piece_of(d, owner->number);
+    struct owner_piece *piece = piece_of(d, owner->number);
     if (set_lines(&copy->set))
         atomic_fetch_or(&piece->lines, bit_of(owner->number));
     else

@@ -36,7 +36,7 @@ struct owner {
     bool behind;   /* its columns do not match its copy */
 };
 
-struct piece {
+struct owner_piece {
     _Atomic uint64_t live, doubt; /* one bit per owner */
     _Atomic uint64_t lines;       /* owners whose copy has lines and is queried itself */
     _Atomic uint64_t next_expiry, renewals;
@@ -58,10 +58,10 @@ struct tamis_directory {
     struct owner *taking;     /* whose message is being taken, or was last */
     _Atomic uint64_t contact; /* when the carrier was last reached (clock); 0: unknown */
     _Atomic uint32_t n;
-    struct piece *_Atomic piece[OWNER_PIECES];
+    struct owner_piece *_Atomic piece[OWNER_PIECES];
 };
 
-static inline struct piece *piece_of(const tamis_directory *d, uint32_t number)
+static inline struct owner_piece *piece_of(const tamis_directory *d, uint32_t number)
 {
     return atomic_load_explicit(&d->piece[number / OWNER_PIECE], memory_order_acquire);
 }
@@ -77,7 +77,7 @@ void directory_expect(tamis_directory *d, int64_t delay);
 /* NULL if there is no such owner, or it was dropped. */
 static inline struct owner *live_owner(const tamis_directory *d, uint32_t number)
 {
-    struct piece *piece = number < tamis_directory_owners(d) ? piece_of(d, number) : NULL;
+    struct owner_piece *piece = number < tamis_directory_owners(d) ? piece_of(d, number) : NULL;
     return piece && (atomic_load(&piece->live) & bit_of(number))
                ? &piece->owner[number % OWNER_PIECE]
                : NULL;

@@ -7,7 +7,7 @@
 /* ---- doubt ----------------------------------------------------------------------------------- */
 
 /* Marks leases that have expired, and computes when the next one expires. */
-static void expire(struct piece *piece, uint64_t now, uint64_t seen)
+static void expire(struct owner_piece *piece, uint64_t now, uint64_t seen)
 {
     uint64_t renewals = atomic_load(&piece->renewals), next = UINT64_MAX;
     uint64_t left = atomic_load(&piece->live) & ~atomic_load(&piece->doubt);
@@ -25,7 +25,7 @@ static void expire(struct piece *piece, uint64_t now, uint64_t seen)
 }
 
 /* Owners of the piece that are in doubt because the carrier was last reached `since` nanoseconds ago. */
-static uint64_t out_of_contact(const struct piece *piece, uint64_t since)
+static uint64_t out_of_contact(const struct owner_piece *piece, uint64_t since)
 {
     uint64_t doubt = 0;
     if (LIKELY(since < atomic_load(&piece->least_beat)))
@@ -64,7 +64,7 @@ void tamis_directory_locate_many(const tamis_directory *directory, const tamis_k
     uint64_t since = contact && now > contact ? now - contact : 0;
     uint64_t inside = readers_enter();
     for (size_t i = 0; i < known; i++) { /* first: an owner is in doubt until it has columns */
-        struct piece *piece = atomic_load_explicit(&d->piece[i], memory_order_acquire);
+        struct owner_piece *piece = atomic_load_explicit(&d->piece[i], memory_order_acquire);
         uint64_t next = atomic_load(&piece->next_expiry);
         if (UNLIKELY(now >= next))
             expire(piece, now, next);

@@ -159,14 +159,14 @@ static const struct published *find_published(const tamis_origin *o, uint32_t id
 }
 
 /* What is known without reading bits. */
-struct tally {
+struct origin_tally {
     uint64_t bits, items, missed;
     uint64_t added, removed; /* entries of lines */
     bool whole;              /* some changes of a published vector are unknown */
 };
 
 /* The keys that lines gained and lost since they were published. Lines count them, so nothing else is read. */
-static void tally_lines(const tamis_origin *o, struct tally *t)
+static void tally_lines(const tamis_origin *o, struct origin_tally *t)
 {
     const struct lines *now = set_lines(&o->f->set), *then = o->base.lines;
     uint64_t added = now ? lines_added(now) : 0, removed = now ? now->removed : 0;
@@ -180,10 +180,10 @@ static void tally_lines(const tamis_origin *o, struct tally *t)
     t->bits += (t->added + t->removed) * now->width;
 }
 
-static struct tally tally_of(const tamis_origin *o)
+static struct origin_tally tally_of(const tamis_origin *o)
 {
     const struct layers *layers = set_layers(&o->f->set);
-    struct tally t = {0};
+    struct origin_tally t = {0};
     uint32_t same = 0;
     tally_lines(o, &t);
     for (uint32_t i = 0; i < layers_count(layers); i++) {
@@ -222,7 +222,7 @@ static struct plan_copy copy_of(const tamis_origin *o, const struct vector *v, b
 static struct plan_copy copy_of_lines(const tamis_origin *o, bool fresh)
 {
     const struct lines *now = set_lines(&o->f->set), *then = fresh ? now : o->base.lines;
-    struct tally t = {0};
+    struct origin_tally t = {0};
     tally_lines(o, &t);
     double own = now ? lines_rate(now) : 0, copy = then ? lines_rate(then) : 0, kept = 1;
     if (!fresh && then && then->keys)
@@ -255,7 +255,7 @@ static void estimate(const tamis_origin *o, bool fresh, tamis_estimate *out)
 {
     struct plan_copy few[64], *copies = few;
     uint32_t room = layers_count(set_layers(&o->f->set)) + o->n_published + 1;
-    struct tally t = tally_of(o);
+    struct origin_tally t = tally_of(o);
     uint64_t bits = 0;
     *out = (tamis_estimate){.positive = 1, .disagree = 1, .member_miss = 1, .own = 1, .host = 1};
     if (room > 64 && !(copies = mem_new(&o->a, room, sizeof *copies)))
@@ -325,7 +325,7 @@ tamis_due tamis_origin_due(tamis_origin *o)
     const tamis_targets *t = &o->targets;
     if (o->version == 0 || o->torn)
         return TAMIS_DUE_FIRST;
-    struct tally now = tally_of(o);
+    struct origin_tally now = tally_of(o);
     if (now.whole)
         return TAMIS_DUE_WHOLE;
     if (now.bits == 0)

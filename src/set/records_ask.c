@@ -51,7 +51,7 @@ void part_has(const struct part *part, const tamis_digest *column, size_t n, uin
 }
 
 /* One batch of records, and those of them that no layer has so far. */
-struct record_batch {
+struct query_batch {
     const struct set *s;
     const struct record_query *q;
     const tamis_digest *records;
@@ -71,7 +71,7 @@ void records_column(const struct set *s, const tamis_digest *records, const stru
 
 /* Prefetches the lines of the first part in every layer at once. Published values differ between
    layers. */
-static void batch_prefetch(const struct record_batch *b, const struct layers *layers, uint32_t n)
+static void batch_prefetch(const struct query_batch *b, const struct layers *layers, uint32_t n)
 {
     tamis_digest column[BATCH];
     uint32_t first = b->q->part[0];
@@ -102,7 +102,7 @@ size_t records_keep(const struct set *s, const tamis_digest *records, const stru
 /* Sets found for the records that the layer has, and removes them from the batch. When few
    passed the first part there is little to overlap in the others, so their lines are prefetched
    all at once. */
-static void batch_layer(struct record_batch *b, const struct layer *layer, uint8_t *found)
+static void batch_layer(struct query_batch *b, const struct layer *layer, uint8_t *found)
 {
     tamis_digest column[BATCH];
     uint8_t left[BATCH];
@@ -135,7 +135,7 @@ void records_bits_have(const struct set *s, uint64_t mask, const tamis_digest *r
     const struct layers *layers = set_layers(s);
     uint32_t count = layers_count(layers);
     for (size_t done = 0; done < n; done += BATCH) {
-        struct record_batch b = {.s = s, .q = &q, .records = records + done * p};
+        struct query_batch b = {.s = s, .q = &q, .records = records + done * p};
         b.n = n - done < BATCH ? n - done : BATCH;
         for (size_t i = 0; i < b.n; i++)
             b.who[i] = (uint8_t)i;

@@ -106,7 +106,7 @@ static inline void show_records(struct buf *out, const struct selection *selecti
         if (what & SHOW_ALL && r.unfit)
             buf_say(out, "unfit ");
         for (size_t i = 0; (kind == PARSED_RECORD || what & SHOW_ALL) && i < selection->n; i++) {
-            const struct value *v = &r.values[i];
+            const struct read_value *v = &r.values[i];
             if (i)
                 buf_add(out, "|", 1);
             for (; v; v = what & SHOW_ALL ? v->next : NULL) {

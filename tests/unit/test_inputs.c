@@ -179,13 +179,13 @@ TEST(tag_and_back)
     uint8_t blob[64] = {1, 2, 3};
     state = harness_seed();
     for (int round = 0; round < 300; round++) {
-        struct part part[10], back;
+        struct input_part part[10], back;
         struct bytes tag = {0};
         size_t n = draw() % 10, at = 0, i = 0;
         bool bad;
         tag.len = 0;
         for (size_t j = 0; j < n; j++) {
-            part[j] = (struct part){draw(), {draw(), draw(), draw()}, draw_place(blob)};
+            part[j] = (struct input_part){draw(), {draw(), draw(), draw()}, draw_place(blob)};
             CHECK(tag_add(&tag, &part[j]));
         }
         for (; tag_next(tag.data, tag.len, &at, &back, &bad); i++)
@@ -203,7 +203,7 @@ TEST(damage)
     uint8_t blob[64] = {0};
     struct inputs in = {0}, out;
     struct bytes note = {0};
-    struct part part;
+    struct input_part part;
     bool bad;
     state = harness_seed();
     do {

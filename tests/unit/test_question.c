@@ -36,22 +36,22 @@ static bool read_words(struct question *q, const char *const *words, char why[QU
 static bool holds_for(const struct question *q, const char *text)
 {
     struct check k;
-    struct value values[16], elements[16];
+    struct read_value values[16], elements[16];
     char copy[400];
     size_t n = 0;
     CHECK(check_start(&k, q));
     k.time = utc;
     k.period = NO_COLUMN;
     if (text == MISSING) {
-        elements[n++] = (struct value){.state = VALUE_MISSING};
+        elements[n++] = (struct read_value){.state = VALUE_MISSING};
     } else {
         strcpy(copy, text);
         for (char *at = copy, *next; at; at = next) {
             next = strchr(at, ';');
             if (next)
                 *next++ = 0;
-            elements[n++] = (struct value){(const uint8_t *)at, strlen(at),
-                                           *at ? VALUE_PRESENT : VALUE_EMPTY, NULL};
+            elements[n++] = (struct read_value){(const uint8_t *)at, strlen(at),
+                                                *at ? VALUE_PRESENT : VALUE_EMPTY, NULL};
         }
         for (size_t i = 0; i + 1 < n; i++)
             elements[i].next = &elements[i + 1];
@@ -456,15 +456,15 @@ TEST(periods)
                  {"2024-05-01T11:59:59Z", true},
                  {"2024-05-01T12:00:00Z", false},
                  {"never", false}};
-    struct value values[2] = {{(const uint8_t *)"ann", 3, VALUE_PRESENT, NULL}};
+    struct read_value values[2] = {{(const uint8_t *)"ann", 3, VALUE_PRESENT, NULL}};
     k.period = q.period[0];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        values[1] = (struct value){(const uint8_t *)cases[i].time, strlen(cases[i].time),
-                                   VALUE_PRESENT, NULL};
+        values[1] = (struct read_value){(const uint8_t *)cases[i].time, strlen(cases[i].time),
+                                        VALUE_PRESENT, NULL};
         CHECK(check_holds(&k, values) == cases[i].holds);
     }
     CHECK_MSG(k.timeless == 1, "nobody knows when never is");
-    values[1] = (struct value){.state = VALUE_MISSING};
+    values[1] = (struct read_value){.state = VALUE_MISSING};
     CHECK(!check_holds(&k, values) && k.timeless == 2);
     k.period = NO_COLUMN; /* a format without times */
     CHECK(!check_holds(&k, values) && k.timeless == 3);
@@ -486,7 +486,7 @@ TEST(a_regular_expression_that_takes_too_long_is_no_answer)
     CHECK(check_start(&k, &q));
     memset(text, 'a', sizeof text);
     text[60] = '!';
-    const struct value value = {(const uint8_t *)text, 61, VALUE_PRESENT, NULL};
+    const struct read_value value = {(const uint8_t *)text, 61, VALUE_PRESENT, NULL};
     CHECK(!check_holds(&k, &value));
     CHECK(k.gave_up && strcmp(k.gave_up, "user~/^(a+)+$/") == 0);
     check_end(&k);

@@ -529,7 +529,7 @@ static int dump(int argc, char **argv)
             if (kind == PARSED_RECORD && r.unfit)
                 printf("U ");
             for (size_t i = 0; kind == PARSED_RECORD && i < s->n; i++) {
-                for (const struct value *v = &r.values[i]; v; v = v->next) {
+                for (const struct read_value *v = &r.values[i]; v; v = v->next) {
                     printf("%s%c", v == &r.values[i] ? "" : "+", "MEP"[v->state]);
                     for (size_t j = 0; j < v->len; j++)
                         printf("%02x", v->data[j]);
@@ -548,7 +548,8 @@ static int dump(int argc, char **argv)
 }
 
 /* One line a value: the record, the name, its bytes in hex. */
-static bool show_field(void *context, uint64_t record, const char *name, const struct value *value)
+static bool show_field(void *context, uint64_t record, const char *name,
+                       const struct read_value *value)
 {
     (void)context;
     printf("%llu %s ", (unsigned long long)record, name);
