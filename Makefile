@@ -31,7 +31,7 @@ lib_src      := $(filter-out $(carrier_src),$(wildcard src/*/*.c))
 cli_src      := $(wildcard cli/main.c)
 parts_src    := $(wildcard cli/*/*.c) $(carrier_src)
 ifeq ($(VARIANT),fuzz) # the parts that read untrusted bytes
-parts_src    := $(wildcard cli/ui/*.c cli/read/*.c cli/logs/raw_sums.c)
+parts_src    := $(wildcard cli/ui/*.c cli/read/*.c)
 endif
 module_src   := $(if $(wildcard redis/module.c),$(wildcard redis/*.c))
 test_src     := $(wildcard tests/*/test_*.c)

@@ -27,7 +27,7 @@ OFFERED = {"base": ["base.h", "err.h", "mem.h", "bytes.h", "lookup.h", "arena.h"
            "format": ["format.h", "pieces.h"],  # the parts of the format, and the bytes of a set
            "delta": ["patch.h"], "catalog": ["catalog_bytes.h"], "replica": ["replica.h"],
            "owners": ["directory.h"], "carrier": ["carrier.h"], "api": ["api.h"]}
-CLI_FOLDERS = ["ui", "read", "sets", "logs", "fleet", "replica", "plan"]
+CLI_FOLDERS = ["ui", "read", "sets", "logs", "fleet", "catalogs", "replica", "plan"]  # as FOLDERS
 OUTSIDE = {"cli": ["base/base.h", "base/err.h", "os/late.h", "os/threads.h", "carrier/carrier.h", "api/api.h"],
            "redis": ["format/pieces.h", "hash/secrets.h"]}
 
@@ -200,7 +200,7 @@ def folder_of(path):
 
 
 def rule_folders(tree):
-    """a folder of src/ includes only those above it, by the header that each offers"""
+    """a folder of src/ or cli/ includes only those above it; in src/ by the header that each offers"""
     include = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
     found, seen = [], {}
     for path in tree.c_files(("src/", "cli/", "redis/")):
@@ -222,6 +222,10 @@ def rule_folders(tree):
             found.append('%s:%d: "%s" is of a lower folder' % (path, number, match.group(1)))
         elif there != here and os.path.basename(match.group(1)) not in OFFERED[there]:
             found.append('%s:%d: "%s" is for src/%s alone' % (path, number, match.group(1), there))
+    for path, number, match in each_line(tree, tree.c_files(("cli/",)), include, code=False):
+        here, there = folder_of(path)[1], match.group(1).rpartition("/")[0]
+        if here and there in CLI_FOLDERS and CLI_FOLDERS.index(there) > CLI_FOLDERS.index(here):
+            found.append('%s:%d: "%s" is of a lower folder' % (path, number, match.group(1)))
     for path, number, match in each_line(tree, tree.c_files(tuple(OUTSIDE)), include, code=False):
         name, top = match.group(1), folder_of(path)[0]
         if "src/" + name in tree.paths and name not in OUTSIDE[top]:

@@ -56,7 +56,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "logs/raw_sums.h"
+#include "raw_sums.h"
 #include "tamis.h"
 #include "time_read.h"
 

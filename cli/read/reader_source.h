@@ -10,7 +10,7 @@
 #define TAMIS_READER_SOURCE_H
 
 #include "base/base.h"
-#include "logs/raw_sums.h"
+#include "raw_sums.h"
 #include "reader.h"
 
 #define SOURCE_CHUNK ((size_t)256 << 10) /* compressed bytes read at a time */

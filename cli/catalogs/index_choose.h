@@ -5,7 +5,7 @@
 #ifndef TAMIS_INDEX_CHOOSE_H
 #define TAMIS_INDEX_CHOOSE_H
 
-#include "inputs.h"
+#include "logs/inputs.h"
 #include "read/attrs.h"
 
 /*

@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "inputs.h"
+#include "logs/inputs.h"
 
 struct publisher; /* fleet/fleet.h */
 

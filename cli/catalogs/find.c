@@ -1,5 +1,5 @@
 /* tamis find: prints the matching records of the inputs of catalogs. */
-#include "find.h"
+#include "logs/find.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "ui/progress.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
-#include "find_target.h"
+#include "logs/find_target.h"
 
 struct find {
     struct travelling asked; /* from the arguments, or from where `question` is read */

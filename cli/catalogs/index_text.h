@@ -2,7 +2,7 @@
 #ifndef TAMIS_INDEX_TEXT_H
 #define TAMIS_INDEX_TEXT_H
 
-#include "inputs.h"
+#include "logs/inputs.h"
 #include "tamis/catalog.h"
 
 struct text_tally {

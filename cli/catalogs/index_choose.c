@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "question.h"
+#include "logs/question.h"
 
 #define SAMPLE_FILES  256
 #define SAMPLE_TEXT   ((size_t)4 << 20)
