@@ -240,10 +240,11 @@ typedef struct tamis_filter_facts {
     tamis_layout layout;
     tamis_hash hash;
     bool deletable, unique, read_only, has_key;
-    bool bits_only;    /* saved or patched without counters: permanently read-only */
-    uint64_t items;    /* deletable: adds minus removals. plain: adds that were fresh; in a window,
+    bool bits_only; /* saved or patched without counters: permanently read-only */
+    uint64_t items; /* deletable: adds minus removals. plain: adds that were fresh; in a window,
                           fresh in the newest vector: a key that is added again later counts again */
-    double distinct;   /* distinct keys, estimated from the fill of the vectors */
+    double
+        distinct; /* distinct keys, estimated from the fill of the vectors, or from some of the entries */
     uint64_t capacity; /* keys that fit at the stated rate in the present vectors */
     uint64_t bits;     /* in all vectors, counters excluded */
     uint64_t bytes;    /* total memory of the filter (of the file, if mapped) */

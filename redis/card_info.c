@@ -164,8 +164,8 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
     say_real(ctx, "fpp", i->fpp > 0, i->fpp);
 }
 
-/* The facts of the set. Estimates read every bit of a plain filter, at best 10 GB per second: false,
-   without them, if the filter is too large. */
+/* The facts of the set. Estimates read every bit of the vectors of a plain filter, at best 10 GB per second: false,
+   without them, if the filter is too large. Deletable vectors have counts, and lines are sampled. */
 static bool estimate(const struct value *v, tamis_filter_facts *i)
 {
     const tamis_filter *filter = as_filter(v->set);

@@ -138,47 +138,6 @@ struct kept_sums *part_sums(const struct body *b, enum part_bytes what, const ta
     return kept;
 }
 
-/* ---- entries --------------------------------------------------------------------------------- */
-
-/* Does the entry of a slot begin in its line? */
-static bool begins_in(const struct body *b, uint32_t slot, uint64_t from, uint64_t to)
-{
-    uint64_t key = key_in(b, slot, from, to);
-    return (key & (key - 1)) >> 1 >= from;
-}
-
-static uint64_t part_distinct(const struct body *b)
-{
-    const struct stash *stash = atomic_load(&b->stash);
-    uint64_t n = b->rare ? b->rare->coarse.n : 0;
-    for (uint64_t line = 0; line < b->lines; line++) {
-        uint64_t from = first_of(b, line), to = first_of(b, line + 1) - 1;
-        unsigned used = lines_kernel()->used(body_line(b, line), b->width);
-        for (unsigned i = 0; i < used; i++) {
-            uint32_t slot = slot_get(body_line(b, line), b->width, i);
-            n +=
-                !is_coarse(b->width, (unsigned)__builtin_ctz(slot)) && begins_in(b, slot, from, to);
-        }
-    }
-    for (uint32_t i = 0; stash && i < stash->room; i++) {
-        uint64_t line = stash_line(stash->entry[i]);
-        uint32_t slot = stash_slot(stash->entry[i]);
-        if (slot == 0 || line >= b->lines || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
-            continue;
-        uint64_t from = first_of(b, line), to = first_of(b, line + 1) - 1;
-        n += begins_in(b, slot, from, to) && !slot_in_line(body_line(b, line), b->width, slot);
-    }
-    return n;
-}
-
-uint64_t lines_distinct(const struct lines *l)
-{
-    uint64_t n = 0;
-    for (uint32_t i = 0, parts = lines_parts(l); i < parts; i++)
-        n += part_distinct(lines_part(l, i));
-    return n;
-}
-
 /* ---- making ---------------------------------------------------------------------------------- */
 
 static bool list_new(struct apart_list *list, uint32_t n, const tamis_allocator *a)

@@ -20,8 +20,8 @@ struct part_facts {
 
 /* The bits of all lines; *taken is increased by the bits of used slots. */
 uint64_t lines_bits(const struct lines *l, uint64_t *taken);
-/* The number of distinct entries. Reads all of them. */
-uint64_t lines_distinct(const struct lines *l);
+/* The number of distinct keys, from at most a few thousand lines, spread over all of them. */
+double lines_distinct(const struct lines *l);
 uint32_t lines_parts(const struct lines *l);
 struct body *lines_part(const struct lines *l, uint32_t number);
 struct part_facts part_facts(const struct body *b);

@@ -118,7 +118,7 @@ void tamis_filter_info(const tamis_filter *f, tamis_filter_facts *info)
     const struct lines *lines = set_lines(&f->set);
     info->fpp_now = 1 - pass * (1 - (lines ? lines_rate(lines) : 0));
     if (lines) /* a plain filter has each once */
-        info->distinct += (double)(info->deletable ? lines_distinct(lines) : lines->keys);
+        info->distinct += info->deletable ? lines_distinct(lines) : (double)lines->keys;
     if (lines)
         lines_bits(lines, &ones);
     info->fill = ones ? (double)ones / (double)info->bits : 0;

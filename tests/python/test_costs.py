@@ -46,6 +46,16 @@ def test_a_small_change_costs_what_changed(tmp_path, kind, some, more):
     assert 0 < many < 1.5 * few
 
 
+def test_facts_cost_no_more_for_more_keys(tmp_path):
+    """Those of a deletable smooth filter, which counts its distinct keys, of ten times the keys."""
+    path = os.path.join(BUILD, "tests/unit/test_smooth")
+    few, many = ((asked - prepared) / 3 for asked, prepared in (
+        (instructions([path, "facts_of_a_multiset_are_" + what, "--size=%d" % n], tmp_path)
+         for what in ("asked", "prepared")) for n in (300000, 3000000)))
+    print("%d and %d instructions" % (few, many))
+    assert 0 < many < 1.5 * few
+
+
 def test_a_record_is_not_compared_with_every_value(tmp_path):
     """Records times values would be 8 times the instructions."""
     with open(tmp_path / "data.csv", "w") as data:

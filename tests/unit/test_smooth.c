@@ -135,6 +135,43 @@ TEST(deletable_is_exact)
     tamis_filter_free(f);
 }
 
+/* Most keys twice, and one of them many times, so that the keys of some parts are no sample of all. */
+TEST(distinct_keys_of_a_multiset_are_estimated)
+{
+    const uint64_t n = harness_slow() ? 400000 : 1500000;
+    tamis_filter *f = make(0.01, 0, true);
+    tamis_filter_facts facts;
+    fill(f, 0, n);
+    fill(f, 0, 2 * n / 3);
+    for (uint64_t i = 0; i < n / 4; i++)
+        CHECK(add(f, 7, NULL) == TAMIS_OK);
+    tamis_filter_info(f, &facts);
+    CHECK_MSG(fabs(facts.distinct / (double)n - 1) < 0.05, "%g of %g", facts.distinct, (double)n);
+    CHECK(facts.fpp_now > 0 && facts.fpp_now < 0.01);
+    tamis_filter_free(f);
+}
+
+static void ask_for_facts(unsigned times)
+{
+    tamis_filter *f = make(0.01, 0, true);
+    tamis_filter_facts facts;
+    fill(f, 0, harness.size ? harness.size : 10000);
+    for (unsigned i = 0; i < times; i++)
+        tamis_filter_info(f, &facts);
+    tamis_filter_free(f);
+}
+
+/* tests/python/test_costs.py counts the instructions of the first without those of the second. */
+TEST(facts_of_a_multiset_are_asked_for)
+{
+    ask_for_facts(3);
+}
+
+TEST(facts_of_a_multiset_are_prepared)
+{
+    ask_for_facts(0);
+}
+
 TEST(a_stated_capacity_is_cheap)
 {
     tamis_filter *f = make(0.01, 100000, false);
