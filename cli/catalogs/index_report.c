@@ -96,6 +96,31 @@ void index_tell_passed(const struct index_run *run, const struct update *u)
     free(path);
 }
 
+/* Was --format, --pattern or --time mistyped? No record fits it, but all can be found as text. */
+static bool tell_misfits(const struct index_run *run)
+{
+    const struct inputs *in = run->inputs;
+    const struct counts *count = &run->tally.count;
+    const char *time = in->dialect.time;
+    bool timed = !time || strchr(time, '\n') || !count->records; /* chosen, not given */
+    for (uint32_t i = 0; !timed && i < tamis_schema_attributes(run->schema); i++)
+        timed = run->tally.present >> i & 1 && strcmp(tamis_schema_name(run->schema, i), time) == 0;
+    for (size_t i = 0; !timed && i < in->n_fields; i++)
+        timed = strcmp(in->field[i].name, time) == 0;
+    if (!timed)
+        remark("no record of the sample has the time: --time %s: check the name; --since and "
+               "--until leave out records without it",
+               time);
+    if (in->dialect.format == READ_AUTO || !count->records || count->unfit < count->records)
+        return !timed;
+    bool pattern = in->dialect.format == READ_PATTERN;
+    remark("no line fits: %s %s: check it; %llu lines are found only as text",
+           pattern ? "--pattern" : "--format",
+           pattern ? in->dialect.pattern : read_format_name(in->dialect.format),
+           (unsigned long long)count->records);
+    return true;
+}
+
 /* A catalog without records proves nothing, and one in which no record has any of the attributes
    nothing useful: the text has another format, or a name is misspelt. */
 bool index_worth_keeping(const struct index_run *run)
@@ -107,7 +132,7 @@ bool index_worth_keeping(const struct index_run *run)
             remark("no record has the attribute: %s: check the names in --attrs, and --delimiter",
                    tamis_schema_name(run->schema, i));
         }
-    if (absent)
+    if (tell_misfits(run) || absent)
         tell_start(run);
     if (run->tally.count.records == 0 && run->tally.failed == 0)
         complain("no record: %s: give CSV or TSV with a header, or one JSON object per line; see "

@@ -421,33 +421,19 @@ static bool is_shaped(const struct index *x)
            x->pattern || x->records || x->time || x->zone;
 }
 
-/* logs or logs/ is indexed in logs.tamis beside it. */
 static bool name_beside(struct index *x, const char *input)
 {
-    size_t len = strlen(input);
-    while (len > 1 && input[len - 1] == '/')
-        len--;
-    const char *last = memrchr(input, '/', len);
-    last = last ? last + 1 : input;
-    size_t name = (size_t)(input + len - last);
-    bool nameless = name == 0 || (name == 1 && last[0] == '.') ||
-                    (name == 2 && last[0] == '.' && last[1] == '.');
-    if (nameless)
+    if (!catalog_beside(input, &x->beside))
         return refuse("no name for the catalog: %s: give one with -o", input);
-    x->beside = malloc(len + sizeof ".tamis");
-    if (!x->beside)
-        return no_memory(input);
-    memcpy(x->beside, input, len);
-    memcpy(x->beside + len, ".tamis", sizeof ".tamis");
-    return true;
+    return x->beside || no_memory(input);
 }
 
 /* The catalog meant; an existing one is updated, unless a new one is requested. */
 static bool name_catalog(struct index *x, const struct words *words)
 {
     tamis_kind kind = TAMIS_KIND_NONE;
-    if (x->update || words->n == 0)
-        return true;
+    if (x->update)
+        return (x->update = x->beside = catalog_meant(x->update)) != NULL;
     if (!x->out && words->n > 1)
         return refuse("no name for the catalog: several inputs: give one with -o");
     if (!x->out && !name_beside(x, words->word[0]))

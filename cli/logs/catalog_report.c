@@ -102,22 +102,25 @@ static bool open_catalog(tamis_catalog **catalog, const char *path,
     return succeeded(tamis_catalog_open(catalog, path, &o, &reason), &reason, path);
 }
 
-int catalog_inputs(const char *path, const struct store_options *options, bool json)
+int catalog_inputs(const char *operand, const struct store_options *options, bool json)
 {
     struct target t = {0};
     bool good =
-        target_open(&t, path, options) && sight_take(&t.sight, &t.inputs, t.base, processors());
+        target_open(&t, operand, options) && sight_take(&t.sight, &t.inputs, t.base, processors());
     if (good)
         inputs_report(&t.inputs, &t.sight, t.base, json);
     target_free(&t);
     return good ? FOUND : TROUBLE;
 }
 
-int catalog_report(const char *path, const struct store_options *options, bool json)
+int catalog_report(const char *operand, const struct store_options *options, bool json)
 {
     tamis_catalog *catalog;
     tamis_catalog_facts f;
-    if (!open_catalog(&catalog, path, options))
+    char *path = catalog_meant(operand);
+    bool open = path && open_catalog(&catalog, path, options);
+    free(path);
+    if (!open)
         return TROUBLE;
     tamis_catalog_info(catalog, &f);
     report_open(json);

@@ -17,29 +17,6 @@ uint64_t target_words(const struct target *t)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* For logs or logs/ the catalog is logs.tamis, for access.log access.log.tamis. */
-static char *catalog_of(const char *operand)
-{
-    struct stat st;
-    tamis_kind kind = TAMIS_KIND_NONE;
-    size_t len = strlen(operand);
-    bool there = stat(operand, &st) == 0;
-    if (there && S_ISREG(st.st_mode) && tamis_file_kind(operand, &kind, NULL) == TAMIS_OK &&
-        kind != TAMIS_KIND_NONE)
-        return strdup(operand);
-    while (len > 1 && operand[len - 1] == '/')
-        len--;
-    char *path = malloc(len + sizeof ".tamis");
-    if (!path)
-        return NULL;
-    memcpy(path, operand, len);
-    memcpy(path + len, ".tamis", sizeof ".tamis");
-    if ((there && S_ISDIR(st.st_mode)) || stat(path, &st) == 0)
-        return path;
-    free(path);
-    return strdup(operand);
-}
-
 /* Adds a field unless there is one of its name; false: no memory. */
 static bool fields_add(struct fields *all, struct field f)
 {
@@ -90,14 +67,10 @@ bool target_open(struct target *t, const char *operand, const struct store_optio
     tamis_catalog *catalog;
     WIPED_KEY key[TAMIS_KEY_LEN];
     tamis_open_options o;
-    t->path = catalog_of(operand);
-    if (!t->path)
-        return no_memory(operand);
-    if (!store_open(options, t->path, key, &o))
+    t->path = catalog_meant(operand);
+    if (!t->path || !store_open(options, t->path, key, &o))
         return false;
     tamis_error error = tamis_catalog_open(&catalog, t->path, &o, &reason);
-    if (error == TAMIS_EIO && reason.system_error == ENOENT && strcmp(t->path, operand) != 0)
-        return refuse("no catalog: %s: make it with tamis index %s", t->path, operand);
     return succeeded(error, &reason, t->path) && target_take(t, catalog);
 }
 

@@ -1,10 +1,12 @@
 /* Filters and records in files. See set_file.h. */
+#define _GNU_SOURCE
 #include "set_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -158,4 +160,62 @@ void store_end(struct store *store)
     if (store->lock)
         tamis_file_unlock(store->lock);
     *store = (struct store){0};
+}
+
+/* ---- catalogs -------------------------------------------------------------------------------- */
+
+bool catalog_beside(const char *input, char **path)
+{
+    size_t len = strlen(input);
+    while (len > 1 && input[len - 1] == '/')
+        len--;
+    const char *last = memrchr(input, '/', len);
+    last = last ? last + 1 : input;
+    size_t name = (size_t)(input + len - last);
+    *path = NULL;
+    if (name == 0 || (last[0] == '.' && (name == 1 || (name == 2 && last[1] == '.'))))
+        return false;
+    *path = malloc(len + sizeof ".tamis");
+    if (*path) {
+        memcpy(*path, input, len);
+        memcpy(*path + len, ".tamis", sizeof ".tamis");
+    }
+    return true;
+}
+
+static bool is_structure(const char *path)
+{
+    tamis_kind kind = TAMIS_KIND_NONE;
+    return tamis_file_kind(path, &kind, NULL) == TAMIS_OK && kind != TAMIS_KIND_NONE;
+}
+
+/* A catalog by its name, or one that is damaged. */
+static bool names_catalog(const char *operand, const struct stat *st)
+{
+    size_t len = strlen(operand);
+    bool suffixed = len > 6 && strcmp(operand + len - 6, ".tamis") == 0;
+    return suffixed || !S_ISREG(st->st_mode) || is_structure(operand);
+}
+
+char *catalog_meant(const char *operand)
+{
+    struct stat st;
+    char *path = NULL;
+    bool there = stat(operand, &st) == 0;
+    if (there ? !S_ISDIR(st.st_mode) && names_catalog(operand, &st) : errno != ENOENT)
+        return strdup(operand);
+    bool named = catalog_beside(operand, &path);
+    if (path && store_exists(path))
+        return path;
+    if (!named)
+        refuse("no catalog: %s: give the one that was made of it with -o", operand);
+    else if (!path)
+        no_memory(operand);
+    else if (there)
+        refuse("no catalog: %s: make it with tamis index %s", path, operand);
+    else
+        refuse("no catalog: %s: give one first, made by tamis index, or what it was made of",
+               operand);
+    free(path);
+    return NULL;
 }

@@ -61,9 +61,17 @@ bool store_exists(const char *path);
 
 /* The figures that `info` prints; `all`: also a table of the vectors of a filter. */
 void store_report(const struct store *store, bool json, bool all);
-/* For a catalog; returns the exit status. */
-int catalog_report(const char *path, const struct store_options *options, bool json);
+/* ---- catalogs -------------------------------------------------------------------------------- */
+
+/* logs, logs/ or access.log is indexed in a file of that name with .tamis behind it. False: it has no name, as . and /;
+   *path is NULL then, and if there is no memory. */
+bool catalog_beside(const char *input, char **path);
+/* The catalog that is meant: by its name, or by that of the file or folder from which it was made. Complains if there is
+   none. */
+char *catalog_meant(const char *operand);
+/* The figures of the catalog that is meant; returns the exit status. */
+int catalog_report(const char *operand, const struct store_options *options, bool json);
 /* Its inputs in their present state. */
-int catalog_inputs(const char *path, const struct store_options *options, bool json);
+int catalog_inputs(const char *operand, const struct store_options *options, bool json);
 
 #endif

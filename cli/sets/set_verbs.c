@@ -19,13 +19,18 @@ int verb_info(int argc, char **argv)
         ARG("inputs", 0, ARG_FLAG, &inputs),
     };
     struct words words = args_read_files(argc, argv, args, COUNT(args), 1, 1, "FILE");
+    const char *path = words.word[0];
     struct store store;
+    struct stat st;
     tamis_kind kind;
-    if (tamis_file_kind(words.word[0], &kind, NULL) == TAMIS_OK && kind == TAMIS_KIND_CATALOG)
-        return (inputs ? catalog_inputs : catalog_report)(words.word[0], &files, json);
+    bool known = tamis_file_kind(path, &kind, NULL) == TAMIS_OK && kind != TAMIS_KIND_NONE;
+    if (inputs && known && kind != TAMIS_KIND_CATALOG)
+        return complain("not a catalog: %s: only catalogs have inputs", path);
     if (inputs)
-        return complain("not a catalog: %s: only catalogs have inputs", words.word[0]);
-    if (!store_ask(&store, words.word[0], &files))
+        return catalog_inputs(path, &files, json);
+    if ((known && kind == TAMIS_KIND_CATALOG) || (stat(path, &st) == 0 && S_ISDIR(st.st_mode)))
+        return catalog_report(path, &files, json);
+    if (!store_ask(&store, path, &files))
         return TROUBLE;
     store_report(&store, json, verbose);
     store_end(&store);

@@ -33,7 +33,7 @@ const char help_index[] =
     "      --exclude GLOB     ignore these files and folders in folders\n"
     "      --append-only GLOB your promise that these files only grow: they are not hashed\n"
     "      --skip-unknown     ignore files that may have records but cannot be read\n"
-    "      --update CATALOG   with INPUT: adds it to the inputs\n"
+    "      --update CATALOG   updates it, or the catalog of this folder or file; with INPUT: adds it\n"
     "      --forget INPUT     with --update: removes it from the inputs\n"
     "      --reread           with --update: reads everything again, and forgets what is gone\n"
     "      --segment SIZE     amount of text that find reads at least (8Mi)\n"

@@ -234,4 +234,15 @@ interrupted() {
     [ $? = 130 ]
 }
 holds interrupted-status 'await interrupted'
+# What no record fits is told; it is found as text.
+printf 'hello world\nfoo bar\n' >plain.log
+is pattern-fits-none 0 2 $'tamis index: no line fits: --pattern (?<a>[0-9]+) (?<b>.*): check it; 2 lines are found only as text\ntamis index: plain.log begins: hello world' \
+    'tamis index -o p.tamis --pattern "(?<a>[0-9]+) (?<b>.*)" plain.log; tamis find p.tamis -c --limit 9'
+is pattern-fits-some 0 "" "" 'tamis index -o p.tamis --pattern "(?<a>[fo]+) (?<b>.*)" plain.log'
+is format-fits-none 0 1 $'tamis index: no line fits: --format combined: check it; 2 lines are found only as text\ntamis index: plain.log begins: hello world' \
+    'tamis index -o p.tamis --format combined plain.log; tamis find p.tamis foo -c'
+is time-of-none 0 "" $'tamis index: no record of the sample has the time: --time nope: check the name; --since and --until leave out records without it\ntamis index: logs/a.jsonl.gz begins: {"ip": "1", "user": "bob"}' \
+    'tamis index -o p.tamis --time nope --attrs ip logs'
+printf '{"ip": "1", "t": "2024-05-01"}\n' >timed.jsonl
+is time-of-some 0 "" "" 'tamis index -o p.tamis --time t --attrs ip logs timed.jsonl'
 finish

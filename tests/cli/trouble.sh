@@ -9,7 +9,9 @@ mkdir folder
 
 for verb in add remove check info verify fold clear; do
     trouble "$verb-missing" 'No such file or directory: nosuch.tamis: ' "tamis $verb nosuch.tamis </dev/null"
-    trouble "$verb-folder" 'Is a directory: folder: give the name of a file$' "tamis $verb folder </dev/null"
+    told='Is a directory: folder: give the name of a file$'
+    [ $verb != info ] || told='no catalog: folder.tamis: make it with tamis index folder$' # it may stand for one
+    trouble "$verb-folder" "$told" "tamis $verb folder </dev/null"
     echo "hello, I am no filter, and longer than any header would need to be" >text
     trouble "$verb-text" '.*not a tamis structure.*: text: ' "tamis $verb text </dev/null"
     : >empty

@@ -68,7 +68,7 @@ is open-record-gone 0 '{"n": 2}' "" 'tamis find o.tamis n=2'
 is packed-end 0 '{"n": 5000}' "" 'tamis find o.tamis n=5000'
 json records-counted 'tamis find o.tamis n=1 --explain --json' 'd["records"] == 5003'
 
-trouble missing 'No such file or directory: nosuch: ' 'tamis index --update nosuch'
+trouble missing 'no catalog: nosuch: ' 'tamis index --update nosuch'
 trouble no-new-shape 'options for a new catalog: --update c.tamis: ' 'tamis index --update c.tamis --fpp 0.1'
 trouble strict 'bad record: d/bad.jsonl, line 1: ' 'echo "{oops" >d/bad.jsonl; cp c.tamis before; tamis index --update c.tamis --strict'
 holds strict-changes-nothing 'cmp c.tamis before'
@@ -218,4 +218,16 @@ printf '10.1.2.%d - - [01/May/2024:10:00:00 +0000] "GET / HTTP/1.1" 200 12\n' 1 
 printf 'Traceback\n  at x\n' >>unfit.log
 json unfit-counted 'tamis index --json unfit.log' 'd["unfit_lines"] == 2 and d["records_read"] == 6 and d["bad_records"] == 0'
 json unfit-listed 'tamis info --inputs --json unfit.log.tamis' 'd["unfit_lines"] == 2 and d["records"] == 6 and d["format"] == "common" and d["state"] == "same"'
+# The folder, or the file, of which a catalog was made is as good as its name.
+mkdir beside
+printf 'k\n1\n' >beside/a.csv
+trouble beside-not-there 'no catalog: beside.tamis: make it with tamis index beside$' 'tamis index --update beside'
+trouble beside-not-there-either 'no catalog: beside/a.csv.tamis: make it with tamis index beside/a.csv$' 'tamis index --update beside/a.csv'
+tamis index beside && tamis index beside/a.csv
+printf 'k\n2\n' >beside/b.csv
+is beside 0 "" "tamis index: 1 new, 0 changed, 0 grown, 0 renamed, 0 removed, 1 as before" 'tamis index -v --update beside/ 2>&1 | head -1 >&2'
+is beside-inputs 0 $'same beside/a.csv\nsame beside/b.csv' "" 'tamis info --inputs beside | awk "\$1 == \"same\" {print \$1, \$6}"'
+is beside-a-file 0 1 "" 'printf "9\n" >>beside/a.csv; tamis index --update beside/a.csv && tamis find beside/a.csv k=9 -c'
+json beside-figures 'tamis info --json beside' 'd["kind"] == "catalog" and d["inputs"] == 2'
+trouble beside-no-name 'no catalog: .: give the one that was made of it with -o$' 'tamis index --update .'
 finish
