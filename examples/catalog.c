@@ -43,8 +43,13 @@ static int write_catalog(const char *path)
         return 1;
     for (int file = 0; file < 3; file++) {
         char name[16];
+        tamis_key record[2];
+        record[0] = text("10.0.0.1"),
+        record[1] = text("a record of a file that turned out to be damaged");
+        if (check(tamis_gather_add(gather, record), &reason))
+            return 1;
+        tamis_gather_clear(gather); /* the next one starts anew */
         for (int i = 0; i < 2; i++) {
-            tamis_key record[2];
             record[0] = text(records[file][i][0]);
             record[1] = text(records[file][i][1]);
             if (check(tamis_gather_add(gather, record), &reason))
@@ -113,6 +118,9 @@ static int use_directory(void)
         printf("%s may have the pear\n", name);
         found |= strcmp(name, "beta") == 0;
     }
+    tamis_directory_facts facts;
+    tamis_directory_info(hosts, &facts);
+    printf("%u hosts in %u bytes\n", (unsigned)facts.owners, (unsigned)facts.bytes);
     tamis_directory_free(hosts);
     return !found;
 }

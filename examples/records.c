@@ -3,6 +3,7 @@
  * pairs of them; it is kept in a file, and united with that of another program.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <tamis/records.h>
@@ -107,6 +108,64 @@ static int unite_with_file(const tamis_records *seen, const char *path)
     return bad;
 }
 
+struct bytes {
+    unsigned char *data;
+    size_t len;
+};
+
+/* A tamis_write: what it takes may go into a message or a database. There is room for all of it. */
+static int append(void *context, const void *data, size_t len)
+{
+    struct bytes *bytes = (struct bytes *)context;
+    memcpy(bytes->data + bytes->len, data, len);
+    bytes->len += len;
+    return 0;
+}
+
+/* The same bytes as those of the file, kept elsewhere. */
+static int keep_elsewhere(const tamis_records *set)
+{
+    tamis_records *again = NULL;
+    struct bytes bytes;
+    tamis_reason reason;
+    bytes.data = (unsigned char *)malloc(tamis_records_encoded_size(set, 0));
+    bytes.len = 0;
+    int bad = !bytes.data || tamis_records_encode(set, 0, append, &bytes) != TAMIS_OK ||
+              failed(tamis_records_decode(&again, bytes.data, bytes.len, NULL, &reason), &reason) ||
+              !tamis_records_equal(again, set);
+    tamis_records_free(again);
+    free(bytes.data);
+    return bad;
+}
+
+/* Many records are hashed, added and looked up together, here in a copy that may take up to 1 MiB. */
+static int add_many(const tamis_records *set)
+{
+    enum { RECORDS = 3 };
+    static const char *const users[RECORDS] = {"dan", "eve", "fay"};
+    tamis_key records[RECORDS * ATTRIBUTES];
+    tamis_digest digests[RECORDS * ATTRIBUTES];
+    uint8_t found[RECORDS];
+    tamis_records *copy = NULL;
+    for (int i = 0; i < RECORDS; i++) {
+        records[i * ATTRIBUTES + IP] = text("10.1.2.7");
+        records[i * ATTRIBUTES + USER] = text(users[i]);
+        records[i * ATTRIBUTES + STATUS] = text("200");
+    }
+    if (tamis_records_clone(&copy, set) != TAMIS_OK)
+        return 1;
+    tamis_records_digest_many(copy, records, RECORDS, digests);
+    int bad = tamis_records_limit(copy, 1 << 20) != TAMIS_OK ||
+              tamis_records_add_many(copy, digests, RECORDS, NULL, NULL) != TAMIS_OK;
+    tamis_records_has_many(copy, 1 << IP | 1 << USER, digests, RECORDS, found);
+    for (int i = 0; i < RECORDS; i++)
+        bad |= !found[i];
+    bad =
+        bad || tamis_records_clear(copy) != TAMIS_OK; /* empty, with the same key and attributes */
+    tamis_records_free(copy);
+    return bad;
+}
+
 int main(void)
 {
     const char *path = "example-records.tamis";
@@ -121,7 +180,7 @@ int main(void)
               add(here, "10.1.2.4", "bob", "404") != TAMIS_OK ||
               add(there, "10.1.2.5", "cho", "200") != TAMIS_OK || ask(here) ||
               failed(tamis_records_save(here, path, 0, &reason), &reason) || ask_in_file(path) ||
-              unite_with_file(there, path);
+              unite_with_file(there, path) || keep_elsewhere(here) || add_many(here);
     remove(path);
     tamis_records_free(there);
     tamis_records_free(here);

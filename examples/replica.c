@@ -36,6 +36,15 @@ static int add_keys(tamis_filter *stock, tamis_origin *store, struct hosts *to)
     return 0;
 }
 
+/* A tamis_write: what a copy writes may be kept anywhere. */
+static int count(void *context, const void *data, size_t len)
+{
+    size_t *total = (size_t *)context;
+    (void)data;
+    *total += len;
+    return 0;
+}
+
 static int located(const tamis_directory *gateway)
 {
     int known = 0;
@@ -89,6 +98,17 @@ int main(void)
         return 1;
 
     int known = located(to.gateway), cached = known_after_restart(to.cache);
+    int last = KEYS - 1;
+    tamis_estimate estimate;
+    tamis_origin_estimate(store,
+                          &estimate); /* what the copies are like now, since the last message */
+    printf("the newest key is %s; copies deny %.2f %% of the members\n",
+           tamis_follower_has(to.cache, &last, sizeof last) ? "known" : "not published yet",
+           100 * estimate.member_miss);
+    size_t whole = 0;
+    if (tamis_follower_encode(to.cache, count, &whole) != TAMIS_OK)
+        return 1;
+    printf("a new cache would take %u bytes to begin with\n", (unsigned)whole);
     tamis_origin_info(store, &facts);
     printf("%d of %d keys are located at %s\n", known, KEYS, tamis_directory_name(to.gateway, 0));
     printf("%llu versions, %.1f bytes per key\n", (unsigned long long)facts.version,

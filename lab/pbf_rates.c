@@ -6,7 +6,7 @@
  */
 #include "common_records.h"
 #include "tamis/records.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 /* ---- figure 16: verification values, p = 4, q = 6 -------------------------------------------- */
 
@@ -45,7 +45,7 @@ static void figure_16(uint64_t m)
             total[i] += share;
             mean_add(&mixed, value_collisions(TAMIS_VERIFY_MIXED, m, n, asked, stream));
         }
-        tamis_plan_verify v = tamis_plan_verify_rates(4, 6, (double)m, (double)n);
+        tamis_plan_verify v = plan_verify_rates(4, 6, (double)m, (double)n);
         double x = (double)n;
         lab_rate(name, "basic", x, &basic, asked);
         lab_rate(name, "attenuated", x, &attenuated, asked);

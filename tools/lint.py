@@ -45,23 +45,6 @@ MATH_FILES = re.compile(r"src/plan/.*\.c$")
 FILE_WARN, FILE_MAX, FUNCTION_MAX = 600, 700, 60
 TAMIS_H_MAX = 600
 
-# Public functions that only tests call: what a user of the library needs them for.
-FOR_USERS = {
-    "tamis_filter_build": "fills a large filter with all cores",
-    "tamis_filter_limit": "moves the memory limit of a filter in use; the module does so for values of both kinds",
-    "tamis_follower_encode": "keeps the state of a follower elsewhere than in a file",
-    "tamis_gather_clear": "begins a segment anew after its input turned out to be bad",
-    "tamis_plan_items": "the number of keys behind a count of bits; the library counts with it",
-    "tamis_records_clear": "as tamis_filter_clear",
-    "tamis_records_clone": "as tamis_filter_clone",
-    "tamis_records_decode": "as tamis_filter_decode",
-    "tamis_records_digest_many": "as tamis_filter_digest_many",
-    "tamis_records_encode": "as tamis_filter_encode",
-    "tamis_records_encoded_size": "as tamis_filter_encoded_size",
-    "tamis_records_equal": "as tamis_filter_equal",
-    "tamis_records_limit": "as tamis_filter_limit",
-}
-
 # Wordings that comments and messages avoid, and what to write instead.
 WORDINGS = [(re.compile(pattern), instead) for pattern, instead in [
     (r"\b(?:bits?|bytes|ns|probes|misse?s?|times) an? (?:key|item|record|value|lookup|query|segment|line|byte|"
@@ -320,14 +303,11 @@ def public_functions(tree):
 
 
 def rule_public_functions(tree):
-    """a public function has a caller outside the tests, or users need it for a stated purpose"""
-    callers = tree.c_files(("cli/", "redis/", "src/carrier/", "examples/", "lab/", "bench/"))
+    """a public function is used by the command line, the module, the carriers, or shown in an example"""
+    callers = tree.c_files(("cli/", "redis/", "src/carrier/", "examples/"))
     called = {name for path in callers for name in re.findall(r"\btamis_\w+", tree.code(path))}
-    public = [name for _, _, name, _ in public_functions(tree)]
-    return (["%s: only tests call it" % name for name in public
-             if name not in called and name not in FOR_USERS] +
-            ["%s: in FOR_USERS, but it has a caller or is not there" % name for name in FOR_USERS
-             if name in called or name not in public])
+    return ["%s: only inside the library" % name for _, _, name, _ in public_functions(tree)
+            if name not in called]
 
 
 def rule_reasons(tree):

@@ -52,11 +52,6 @@ TAMIS_API tamis_plan_lines tamis_plan_smooth(uint64_t n, double p);
 /* Largest integer n whose rate is at most p; 0 if there is none. */
 TAMIS_API uint64_t tamis_plan_capacity(tamis_layout layout, uint64_t units, unsigned k, double p);
 
-/* Number of distinct keys that leave this many ones: -(m/k) ln(1-ones/m), with the exact
-   probability that a key leaves a bit untouched in place of e^{-k/m}. A full vector only gives a
-   lower bound; it is treated as half a bit short of full. */
-TAMIS_API double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones);
-
 /* ---- one vector: the published forms, spread layout ---- */
 
 TAMIS_API double tamis_plan_rate_exp(double m, double k, double n);      /* (1-e^{-kn/m})^k */
@@ -194,7 +189,7 @@ TAMIS_API unsigned tamis_plan_lambda(double predicted, double base, unsigned max
 
 /* ---- records (PBF): p attributes, q arrays of m cells each, n records ---- */
 
-/* Probability that a value not stored equals a stored one. */
+/* Probability that a value not stored equals a stored one, in a table of n records. */
 typedef struct tamis_plan_verify {
     double basic, basic_mean;           /* Thm 5.3: bound, mean over random records */
     double attenuated, attenuated_mean; /* Thm 5.4 */
@@ -218,7 +213,6 @@ typedef struct tamis_plan_records {
     tamis_plan_records_rates recombined; /* all values are stored, but not in one record */
 } tamis_plan_records;
 
-TAMIS_API tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, double n);
 /* range: number of possible values of an attribute, 0 if unbounded (then rho = 0, and the n
    values of an attribute are all distinct). */
 TAMIS_API tamis_plan_records tamis_plan_records_of(unsigned p, unsigned q, double m, double n,

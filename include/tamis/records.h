@@ -55,7 +55,7 @@ typedef enum tamis_verifier {
     TAMIS_VERIFIER_FILTER = 3   /* PBF-BF: one more vector per verifier */
 } tamis_verifier;
 
-/* What a verifier keeps of a record. The published sums collide: tamis_plan_verify_rates
+/* What a verifier keeps of a record. The published sums collide: tamis_plan_records_of
    computes how often, and the stated rate does not cover it. */
 typedef enum tamis_verify {
     TAMIS_VERIFY_DEFAULT = 0,   /* mixed */

@@ -4,7 +4,7 @@
 
 #include "base/bytes.h"
 #include "bit_rows.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 #define RATE_SAMPLE 65536 /* words or blocks sampled to estimate a rate */
 
@@ -365,7 +365,7 @@ static uint64_t united_load(const struct vector *to, const struct vector *from, 
 {
     if (after == before || after == other)
         return after == before ? to->load : from->load;
-    double items = tamis_plan_items(to->bits.kernel->layout, to->bits.units, to->bits.k, after);
+    double items = plan_items(to->bits.kernel->layout, to->bits.units, to->bits.k, after);
     uint64_t most = max_u64(to->load, from->load), sum = to->load + from->load;
     return min_u64(sum, max_u64(most, (uint64_t)items + 1));
 }

@@ -31,11 +31,18 @@ tamis_plan_size plan_vector_of(tamis_layout layout, uint64_t n, double p, unsign
    number of keys that gives this fill (blocked). */
 double plan_fill_rate(tamis_layout layout, uint64_t units, unsigned k, double fill);
 
-/* tamis_plan_items for the blocked layout. */
+/* Number of distinct keys that leave this many ones: -(m/k) ln(1-ones/m), with the exact
+   probability that a key leaves a bit untouched in place of e^{-k/m}. A full vector only gives a
+   lower bound; it is treated as half a bit short of full. */
+double plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones);
+/* The same for the blocked layout. */
 double plan_items_blocked(uint64_t units, unsigned k, double ones);
 
 /* The mean of what exceeds `room`, of a number that is Poisson with this mean. */
 double plan_excess(double mean, unsigned room);
+
+/* The rates of the verification values of n records with p attributes of q probes in m cells. */
+tamis_plan_verify plan_verify_rates(unsigned p, unsigned q, double m, double n);
 
 /* sum_i w[i] B(t,i): the probability that t throws into m cells cover i given ones, where i has
    probability w[i], i below n. */

@@ -54,7 +54,7 @@ static double items_of(tamis_layout layout, uint64_t units, unsigned k, double o
                                      : NAN;
 }
 
-double tamis_plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones)
+double plan_items(tamis_layout layout, uint64_t units, unsigned k, uint64_t ones)
 {
     return items_of(layout, units, k, (double)ones);
 }

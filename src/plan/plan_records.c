@@ -7,7 +7,7 @@
  * and only the verifier can reject it. In between, values drawn from a common range are stored with
  * probability rho each.
  */
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 #include <math.h>
 
@@ -41,7 +41,7 @@ static double mean_of(double n, double sigma)
    uniform integer (the paper has the continuous (m-1)^2). Attenuated, V = sum H_ij/2^j, in steps
    of 2^-q: sigma^2 = p(m^2-1)(4^q-1)/36, so that the bound is 2 Phi(3n/sqrt(p(m^2-1)(4^q-1))) -
    1. */
-tamis_plan_verify tamis_plan_verify_rates(unsigned p, unsigned q, double m, double n)
+tamis_plan_verify plan_verify_rates(unsigned p, unsigned q, double m, double n)
 {
     tamis_plan_verify v = {NAN, NAN, NAN, NAN, NAN};
     if (p == 0 || q == 0 || !(m >= 1 && n >= 0) || isinf(m))
@@ -94,7 +94,7 @@ tamis_plan_records tamis_plan_records_of(unsigned p, unsigned q, double m, doubl
         v.stored = range > 1 ? -expm1(n * log1p(-1 / range)) : n > 0;
         distinct = v.stored * range; /* few values, drawn often, occupy few cells */
     }
-    v.verify = tamis_plan_verify_rates(p, q, m, n);
+    v.verify = plan_verify_rates(p, q, m, n);
     v.attribute = array_rate(m, q, distinct);
     double record = array_rate(m, q, n), accept = v.stored + (1 - v.stored) * v.attribute;
     v.fresh = class_rates(pow(v.attribute, p), &v.verify, record);

@@ -37,8 +37,7 @@ tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_filter *a, co
         tamis_filter_free(f);
         return fail_so(reason, TAMIS_ENOMEM);
     }
-    double items =
-        tamis_plan_items(set_opt(s)->layout, v->bits.units, v->bits.k, vector_count_ones(v));
+    double items = plan_items(set_opt(s)->layout, v->bits.units, v->bits.k, vector_count_ones(v));
     v->load = v->count = s->stack->stored = (uint64_t)(items + 0.5);
     set_family(s)->has_key = set_family(&a->set)->has_key && set_family(&b->set)->has_key;
     set_opt(s)->fpp = set_opt(s)->budget = v->fpp = x->fpp > y->fpp ? x->fpp : y->fpp;

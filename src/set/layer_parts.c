@@ -152,7 +152,7 @@ static uint64_t ones_at(const struct vector *v, uint64_t capacity)
 {
     tamis_layout layout = v->bits.kernel->layout;
     return SEARCH(ones, vector_positions_total(v),
-                  tamis_plan_items(layout, v->bits.units, v->bits.k, ones) < (double)capacity);
+                  plan_items(layout, v->bits.units, v->bits.k, ones) < (double)capacity);
 }
 
 uint64_t growth_root(uint64_t m)

@@ -111,7 +111,7 @@ void tamis_filter_info(const tamis_filter *f, tamis_filter_facts *info)
     for (uint32_t i = 0; i < info->vectors; i++) {
         const struct vector *v = layers->v[i];
         uint64_t here = vector_count_ones(v);
-        info->distinct += tamis_plan_items(info->layout, v->bits.units, v->bits.k, here);
+        info->distinct += plan_items(info->layout, v->bits.units, v->bits.k, here);
         ones += here;
         pass *= 1 - vector_rate_now(v);
     }
@@ -169,8 +169,8 @@ static double collisions(const struct record_form *form, const struct layer *lay
         q = v->bits.k < q ? v->bits.k : q;
         m = min_u64(m, vector_positions_total(v));
     }
-    tamis_plan_verify rates = tamis_plan_verify_rates((unsigned)__builtin_popcountll(mask), q,
-                                                      (double)m, (double)layer->load);
+    tamis_plan_verify rates =
+        plan_verify_rates((unsigned)__builtin_popcountll(mask), q, (double)m, (double)layer->load);
     return form->value == TAMIS_VERIFY_BASIC        ? rates.basic_mean
            : form->value == TAMIS_VERIFY_ATTENUATED ? rates.attenuated_mean
                                                     : rates.mixed;
@@ -246,8 +246,8 @@ bool tamis_records_attribute_info(const tamis_records *x, uint32_t i, tamis_attr
     for (uint32_t j = 0; j < layers_count(layers); j++) {
         const struct vector *v = layers->l[j]->part[i].vector;
         info->bits += vector_positions_total(v);
-        info->distinct += tamis_plan_items(set_opt(&x->set)->layout, v->bits.units, v->bits.k,
-                                           vector_count_ones(v));
+        info->distinct +=
+            plan_items(set_opt(&x->set)->layout, v->bits.units, v->bits.k, vector_count_ones(v));
     }
     info->fpp = tamis_records_rate(x, UINT64_C(1) << i, true);
     return true;

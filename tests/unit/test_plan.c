@@ -264,7 +264,7 @@ TEST(blocked_rate_is_what_happens)
         double want = tamis_plan_rate(TAMIS_BLOCKED, 256, k, n);
         CHECK_MSG(fabs(mean - want) < 6 * sigma + 1e-3 * want, "k %u: %.6g, plan %.6g, sigma %.2g",
                   k, mean, want, sigma);
-        REL(tamis_plan_items(TAMIS_BLOCKED, 256, k, (uint64_t)ones), n, 2e-3);
+        REL(plan_items(TAMIS_BLOCKED, 256, k, (uint64_t)ones), n, 2e-3);
         REL(plan_fill_rate(TAMIS_BLOCKED, 256, k, ones / (256 * 512)), want, 3e-2);
     }
 }
@@ -381,16 +381,14 @@ TEST(items_undo_ones)
 {
     for (double n = 1; n < 4000; n *= 3) {
         double ones = 10240 * (1 - pow(1 - 1 / 10240.0, 7 * n));
-        NEAR(tamis_plan_items(TAMIS_SPREAD, 10240, 7, (uint64_t)(ones + .5)), n, .5 + n * .01);
+        NEAR(plan_items(TAMIS_SPREAD, 10240, 7, (uint64_t)(ones + .5)), n, .5 + n * .01);
     }
-    REL(tamis_plan_items(TAMIS_SPREAD, 1 << 24, 7, 1 << 23), (1 << 24) * log(2) / 7, 1e-6);
-    CHECK(tamis_plan_items(TAMIS_SPREAD, 1024, 3, 0) == 0 &&
-          tamis_plan_items(TAMIS_BLOCKED, 8, 3, 0) == 0);
-    double full = tamis_plan_items(TAMIS_SPREAD, 1024, 3, 1024);
-    CHECK(isfinite(full) && full > tamis_plan_items(TAMIS_SPREAD, 1024, 3, 1023));
-    CHECK(isfinite(tamis_plan_items(TAMIS_BLOCKED, 8, 64, 4096)));
-    CHECK(isnan(tamis_plan_items(TAMIS_SPREAD, 1024, 3, 1025)) &&
-          isnan(tamis_plan_items(7, 8, 3, 1)));
+    REL(plan_items(TAMIS_SPREAD, 1 << 24, 7, 1 << 23), (1 << 24) * log(2) / 7, 1e-6);
+    CHECK(plan_items(TAMIS_SPREAD, 1024, 3, 0) == 0 && plan_items(TAMIS_BLOCKED, 8, 3, 0) == 0);
+    double full = plan_items(TAMIS_SPREAD, 1024, 3, 1024);
+    CHECK(isfinite(full) && full > plan_items(TAMIS_SPREAD, 1024, 3, 1023));
+    CHECK(isfinite(plan_items(TAMIS_BLOCKED, 8, 64, 4096)));
+    CHECK(isnan(plan_items(TAMIS_SPREAD, 1024, 3, 1025)) && isnan(plan_items(7, 8, 3, 1)));
     NEAR(plan_fill_rate(TAMIS_SPREAD, 1000, 7, .5), 1 / 128.0, 1e-12);
     CHECK(plan_fill_rate(TAMIS_BLOCKED, 8, 7, 1) == 1 &&
           plan_fill_rate(TAMIS_BLOCKED, 8, 7, 0) == 0);
@@ -794,7 +792,7 @@ static double collision_mean(int p, int q, int m, int attenuated, double n)
 TEST(verification_values)
 {
     for (double n = 10; n < 3000; n *= 4) {
-        tamis_plan_verify v = tamis_plan_verify_rates(4, 6, 320, n);
+        tamis_plan_verify v = plan_verify_rates(4, 6, 320, n);
         REL(v.basic_mean, collision_mean(4, 6, 320, 0, n), .01);
         REL(v.attenuated_mean, collision_mean(4, 6, 320, 1, n), .05);
         CHECK(v.basic > v.basic_mean && v.attenuated > v.attenuated_mean && v.basic > v.attenuated);
@@ -802,7 +800,7 @@ TEST(verification_values)
         NEAR(v.attenuated, erf(z / sqrt(2)), 1e-12);
         NEAR(v.basic, erf(sqrt(3) * n / sqrt((320.0 * 320 - 1) * 24) / sqrt(2)), 1e-12);
     }
-    tamis_plan_verify v = tamis_plan_verify_rates(3, 7, 1280, 1);
+    tamis_plan_verify v = plan_verify_rates(3, 7, 1280, 1);
     REL(v.basic_mean, 1 / (2 * sqrt(M_PI) * sqrt(21 * (1280.0 * 1280 - 1) / 12)), 1e-4);
     REL(v.mixed, ldexp(1, -64), 1e-9);
     /* the proof's last line, p(m-1)(2^q-1), is under the mean: no bound */

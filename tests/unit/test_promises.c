@@ -289,7 +289,7 @@ TEST(forms_of_one_formula_agree)
             CHECK(tamis_plan_rate_blocked(units, k, n) ==
                   tamis_plan_rate(TAMIS_BLOCKED, units, k, n));
             CHECK(plan_items_blocked(units, k, (double)ones) ==
-                  tamis_plan_items(TAMIS_BLOCKED, units, k, ones));
+                  plan_items(TAMIS_BLOCKED, units, k, ones));
         }
     CHECK(tamis_plan_sizes_uniform(sizes, 500) && tamis_plan_sizes_cumulate(sizes, 500));
     tamis_plan_rows best = tamis_plan_dynamic_best(sizes, 500, 0.01);

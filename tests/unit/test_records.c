@@ -10,7 +10,7 @@
 #include "set/set.h"
 #include "model.h"
 #include "tamis/records.h"
-#include "tamis/plan.h"
+#include "plan/plan.h"
 
 #include <math.h>
 
@@ -639,8 +639,8 @@ TEST(published_values_collide_as_corrected)
                                                      .no_combos = true},
                              p, NULL);
                     const struct vector *v = set_layers(&x->set)->l[0]->part[0].vector;
-                    want = tamis_plan_verify_rates(p, v->bits.k, (double)vector_positions_total(v),
-                                                   (double)n);
+                    want = plan_verify_rates(p, v->bits.k, (double)vector_positions_total(v),
+                                             (double)n);
                     fill(x, p, 0, n, NULL);
                     tally_add(&t, 4096, ask_class(x, RECOMBINED, p, n, NULL, 4096, &rng));
                     double mean = attenuated ? want.attenuated_mean : want.basic_mean;
