@@ -52,7 +52,7 @@ void bench_lines(void *lines); /* the body of the floor at its best */
 /* One by one nothing is fetched ahead: a call that hashes its key and looks at one word of its line is
    what a lookup by a call cannot be faster than. */
 struct floors {
-    double best, usual, call; /* nanoseconds a line */
+    double best, usual, call; /* nanoseconds per line */
 };
 struct floors bench_floor(size_t bytes, const uint64_t *queries, size_t n);
 

@@ -77,7 +77,7 @@ int main(void)
            bench_now() - start, facts.shapes, (double)facts.bits / (double)facts.items);
     double directory = bench_median(ask_directory, s, QUESTIONS);
     double filters = bench_median(ask_filters, s, QUESTIONS / 20);
-    printf("directory %.2f us a question, filters one by one %.1f us: 1/%.0f\n", directory / 1e3,
+    printf("directory %.2f us per question, filters one by one %.1f us: 1/%.0f\n", directory / 1e3,
            filters / 1e3, filters / directory);
     return s->found && filters / directory >= 20 ? 0 : 1;
 }

@@ -80,7 +80,7 @@ static void rate_row(const char *name, uint64_t found)
         .filter = name, .what = "rate", .n = (double)now.n, .fpp = now.fpp, .rate = rate});
 }
 
-/* Adds all keys in batches of `batch`; nanoseconds a key. */
+/* Adds all keys in batches of `batch`; nanoseconds per key. */
 static double insert(tamis_filter *f, const uint64_t *keys, size_t n, size_t batch)
 {
     tamis_digest *digests = malloc(batch * sizeof *digests);

@@ -41,7 +41,7 @@ static tamis_filter *make(tamis_options o)
 typedef tamis_error (*change_fn)(tamis_filter *f, const tamis_digest *digests, size_t n,
                                  uint8_t *answers, size_t *done);
 
-/* Keys 1..n of stream `seed`, added or removed in chunks; nanoseconds a key. */
+/* Keys 1..n of stream `seed`, added or removed in chunks; nanoseconds per key. */
 static double change(tamis_filter *f, change_fn many, uint64_t seed, size_t from, size_t to)
 {
     uint64_t keys[BENCH_CHUNK];

@@ -150,7 +150,7 @@ static double processor(clockid_t clock)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* MB a second, the best of some runs. */
+/* MB per second, the best of some runs. */
 static double speed(void (*body)(void *), struct run *run)
 {
     double best = 1e9;

@@ -392,15 +392,15 @@ int main(void)
 {
     bench_pin();
     printf(
-        "publishing at 1 %% member miss, nanoseconds an add\n\n%10s %9s %12s %12s %12s %9s %12s\n",
+        "publishing at 1 %% member miss, nanoseconds per add\n\n%10s %9s %12s %12s %12s %9s %12s\n",
         "keys", "kind", "alone", "published", "us more", "deltas", "bytes/add");
     for (uint64_t n = 6400; n <= 6400000; n *= 10) {
         publishing(n, false);
         publishing(n, true);
     }
     one_delta();
-    printf("\nlocate over 1,000 replicas, nanoseconds a key\n\n%10s %14s %14s %11s %16s %8s\n",
-           "keys each", "locate", "one filter", "ratio", "owners a key", "doubts");
+    printf("\nlocate over 1,000 replicas, nanoseconds per key\n\n%10s %14s %14s %11s %16s %8s\n",
+           "keys each", "locate", "one filter", "ratio", "owners per key", "doubts");
     locating(1024);
     locating(10240);
     taking();

@@ -101,7 +101,7 @@ static void measure_batches(struct ask *ask, unsigned owners)
             bench_stop(ask->why);
     }
     double took = bench_now() - start;
-    printf("batches of %d: %.0f keys a second\n", BATCH, BATCH * BATCHES / took);
+    printf("batches of %d: %.0f keys per second\n", BATCH, BATCH * BATCHES / took);
     bench_record((struct bench_row){.filter = "follow --serve",
                                     .what = "a key, batches of 100",
                                     .n = owners,

@@ -47,8 +47,8 @@ TAMIS_H_MAX = 600
 
 # Wordings that comments and messages avoid, and what to write instead.
 WORDINGS = [(re.compile(pattern), instead) for pattern, instead in [
-    (r"\b(?:bits?|bytes|ns|probes|misse?s?|times) an? (?:key|item|record|value|lookup|query|segment|line|byte|"
-     r"second|row|page|layer|vector)\b", "per"),
+    (r"\b(?:bits?|bytes|[KMG]i?B|ns|us|(?:nano|micro|milli)seconds|probes|misse?s?|times) an? (?:key|item|record|value|"
+     r"lookup|query|question|add|delta|segment|line|byte|second|row|page|layer|vector)\b(?! is)", "per"),
     (r"\bin vain\b", "false candidates"),
     (r"\b(?:NULL|[Ff]alse|;) without memory\b", "if there is no memory"),
     (r"\bwithout memory:", "if there is no memory"),

@@ -78,7 +78,7 @@ static void large(tamis_layout layout, uint64_t capacity)
     CHECK_MSG(fabs(info.distinct / (double)n - 1) < 1e-3, "%g keys estimated", info.distinct);
     if (SHARE == 1)
         CHECK_MSG(rate >= 0.0095, "measured %g", rate); /* all positions are in use */
-    printf("  %s: %" PRIu64 " keys, %" PRIu64 " bits, rate %.5f, said %.5f; %.0f ns an add\n",
+    printf("  %s: %" PRIu64 " keys, %" PRIu64 " bits, rate %.5f, said %.5f; %.0f ns per add\n",
            layout == TAMIS_SPREAD ? "spread" : "blocked", n, info.bits, rate, info.fpp_now,
            (added - start) / (double)n * 1e9);
     tamis_filter_free(f);

@@ -210,7 +210,7 @@ TEST(clocks_that_are_set)
         run(500, counts[i], &rng, true);
 }
 
-/* Ten keys a second for four seconds, then all at once: a window of two seconds had no room for 100. */
+/* Ten keys per second for four seconds, then all at once: a window of two seconds had no room for 100. */
 TEST(a_burst_after_a_trickle)
 {
     static const uint64_t capacities[] = {100, 100000};
