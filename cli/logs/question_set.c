@@ -277,6 +277,16 @@ static bool read_item(struct question *q, struct clause *c, const struct word *w
     return read_value(q, c, &item, why);
 }
 
+/* The doubt about a line says which it is. */
+static bool place_doubt(struct question *q, struct clause *c, const char *path, size_t number)
+{
+    char *text = NULL;
+    if (asprintf(&text, "%s:%zu: %s", path, number, c->doubt) < 0 || !owned_adopt(&q->own, text))
+        return false;
+    c->doubt = text;
+    return true;
+}
+
 /* Values on the lines of a file. */
 static bool read_list(struct question *q, struct clause *c, const struct word *w, const char *path,
                       char why[QUESTION_WHY])
@@ -297,7 +307,10 @@ static bool read_list(struct question *q, struct clause *c, const struct word *w
             line[text - line + --len] = 0;
         if (len == 0)
             continue;
+        bool doubted = c->doubt;
         good = read_item(q, c, w, text, (size_t)len, why);
+        if (good && c->doubt && !doubted && !place_doubt(q, c, path, number))
+            good = question_no_memory(why);
         n++;
     }
     if (!good && n) {

@@ -220,10 +220,24 @@ for threads in 1 2 7; do
     is "order-$threads" 0 "" "" "tamis find big.tamis k=1 k=2 -j $threads | cmp - <(grep '^[12],' big.csv)"
 done
 is limit-stops 0 2000 "" 'tamis find big.tamis k=1 k=2 --limit 2000 -j 3 | cmp - <(grep "^[12]," big.csv | head -2000) && echo 2000'
+is list-doubt 1 "" "tamis find: none: doubtful:2: 10.1.2.300: that is not a value of type ip, so it was searched as text; write ip== to mean that, or a value of the type" \
+    'printf "10.1.9.9\n10.1.2.300\nx\n" >doubtful; tamis index --attrs ip:ip many.csv -o doubt.tamis 2>/dev/null; tamis find doubt.tamis ip=@doubtful'
 # Very many values of one attribute; what they cost: tests/python/test_costs.py.
 printf 'k,v\n7,\n7\n' >>big.csv
 is many-values 0 "" "" 'tamis find big.tamis v! v= $(seq -f v=%.0f 1 15 300000) | cmp - <(awk -F, "NF == 1 || \$2 == \"\" || \$2 % 15 == 1 && \$2 != \"v\"" big.csv)'
 sed -i '300002,$d' big.csv
+# A list of 100,000 values, none of which occurs: nothing of the logs is read. Half of the segments would be candidates
+# if each value were looked for in each of them at this rate.
+awk 'BEGIN {print "ip,user,text"; for (i = 0; i < 20000; i++)
+    printf "10.0.%d.%d,user%d,%080d\n", i % 8, i % 251, i % 977, i}' >listed.csv
+tamis index --fpp 1e-6 -o listed.tamis --attrs ip,user --segment 256k listed.csv
+awk 'BEGIN {for (i = 0; i < 100000; i++) printf "172.%d.%d.%d\n", 16 + i % 7, i / 7 % 256, i / 1792}' >nowhere
+is list-of-none 1 "" "" 'tamis find listed.tamis ip=@nowhere'
+json list-reads-nothing 'tamis find listed.tamis ip=@nowhere --explain --json; [ $? = 1 ]' \
+    'd["segments"] > 7 and d["candidates"] == 0 and d["matches"] == 0 and d["bytes_read"] == 0 and d["text_read"] == 0 and d["bytes_total"] > 1.5e6'
+sed 's/^/u/' nowhere >names
+json list-of-names-reads-nothing 'tamis find listed.tamis user=@names --explain --json; [ $? = 1 ]' 'd["candidates"] == 0 and d["bytes_read"] == 0'
+is list-of-some 0 "" "" 'echo user7 >>names; tamis find listed.tamis user=@names | cmp - <(grep ",user7," listed.csv)'
 
 # Cut short, it fails in every place that is read, and is told of once.
 cp big.csv cut.csv
