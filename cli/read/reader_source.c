@@ -108,7 +108,7 @@ static size_t plain_step(struct source *s, uint8_t *out, size_t room)
     return got;
 }
 
-const struct decoder decoder_plain = {.name = "plain", .step = plain_step};
+static const struct decoder decoder_plain = {.name = "plain", .step = plain_step};
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 

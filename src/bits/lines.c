@@ -276,17 +276,6 @@ static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t
     return e;
 }
 
-tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh)
-{
-    return put(l, digest.a, 64, 1, fresh);
-}
-
-tamis_error lines_add_slowly(struct lines *l, tamis_digest digest, bool once, bool fresh)
-{
-    bool there = once && !fresh && lines_keep(l, digest);
-    return there ? TAMIS_OK : put(l, digest.a, 64, 1, fresh);
-}
-
 tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t n, bool once,
                            uint8_t *fresh, size_t *done)
 {
@@ -436,7 +425,10 @@ static uint64_t body_take(struct body *b, uint64_t w)
     return key;
 }
 
-bool lines_keep(const struct lines *l, tamis_digest digest)
+/* Will a key that is found be found at every later size? Not if the only match is the slot of a coarse entry that
+   does not match the key: such a slot matches more than its entry does, and lines of another body differ. For the
+   writer. */
+static bool lines_keep(const struct lines *l, tamis_digest digest)
 {
     const struct lines_root *root = lines_root_of(l);
     const struct body *b = body_at(root, shelf_position(root, digest.a));
@@ -446,6 +438,12 @@ bool lines_keep(const struct lines *l, tamis_digest digest)
     uint32_t slot = best_slot(b, line_of(b, w), (uint32_t)w << 1 | 1);
     return !is_coarse(b->width, (unsigned)__builtin_ctz(slot)) ||
            apart_match(&b->rare->coarse, w) != NOWHERE;
+}
+
+tamis_error lines_add_slowly(struct lines *l, tamis_digest digest, bool once, bool fresh)
+{
+    bool there = once && !fresh && lines_keep(l, digest);
+    return there ? TAMIS_OK : put(l, digest.a, 64, 1, fresh);
 }
 
 static uint64_t apart_count(const struct apart_list *list, uint64_t w)

@@ -193,17 +193,11 @@ void lines_reclaim(struct lines *l, bool alone);
 void lines_clear(struct lines *l);
 tamis_error lines_clone(struct lines *out, const struct lines *l, const tamis_allocator *a);
 
-/* Adds an entry, whether or not the key is present; `fresh`: no entry matches it. ENOMEM, ESPACE at the limit, and
-   ELIMIT where chosen keys crowd a few lines (lines_stash.h) change nothing. */
-tamis_error lines_add(struct lines *l, tamis_digest digest, bool fresh);
-/* Will a key that is found be found at every later size? Not if the only match is the slot of a coarse entry that
-   does not match the key: such a slot matches more than its entry does, and lines of another body differ. For the
-   writer. */
-bool lines_keep(const struct lines *l, tamis_digest digest);
 /* The number of copies of all matching entries. */
 uint64_t lines_count(const struct lines *l, tamis_digest digest);
-/* Any number of keys, in order; fresh[i] = key i was not found. `once`: does not add keys that are found and will
-   stay so (lines_keep). *done is the number of keys processed, also after an error. */
+/* Adds any number of keys, in order; fresh[i] = key i was not found. `once`: does not add keys that are found and will
+   stay so at every size. *done is the number of keys processed, also after an error. ENOMEM, ESPACE at the limit, and
+   ELIMIT where chosen keys crowd a few lines (lines_stash.h) change nothing. */
 tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t n, bool once,
                            uint8_t *fresh, size_t *done);
 /* Removes one matching entry for each key; taken[i] = there was one, otherwise the key is not a member. Needs

@@ -194,7 +194,8 @@ bool slot_in_line(const uint8_t *line, unsigned width, uint32_t slot);
 /* Does a line, or the stash for it, have exactly this slot? */
 bool slot_present(const struct body *b, uint64_t line, uint32_t slot);
 
-/* Adds a key that the kernels leave: it needs memory, or may be present already. */
+/* Adds a key that the kernels leave: it needs memory, or may be present already. `once`: unless it is found and will
+   stay so; `fresh`: no entry matches it. */
 tamis_error lines_add_slowly(struct lines *l, tamis_digest digest, bool once, bool fresh);
 /* Removes a key that is in the stash or in two lines, or whose part should shrink; false if it is not a member. */
 bool lines_take_slowly(struct lines *l, tamis_digest digest);

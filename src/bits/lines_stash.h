@@ -34,7 +34,7 @@ ALWAYS_INLINE uint64_t stash_copies(uint64_t entry)
 
 ALWAYS_INLINE uint32_t stash_home(const struct stash *stash, uint64_t line)
 {
-    uint64_t hash = line * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t hash = line * GOLDEN;
     return (uint32_t)((hash >> 32) * stash->room >> 32);
 }
 

@@ -41,7 +41,8 @@ static void part_prefetch(const struct part *part, const tamis_digest *column, s
         table_prefetch(&part->table, column[i].a);
 }
 
-void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found)
+/* found[i] = the part has column[i]; at most BATCH. */
+static void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found)
 {
     memset(found, 0, n);
     if (part->vector)

@@ -404,7 +404,6 @@ void smooth_free(struct set *s);
 /* Updates what the lines may use of the memory limit, after the limit or the vectors changed. */
 void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
-bool smooth_has_key(const struct quick *quick, const void *key, size_t len);
 /* The function that looks up one key; sets the rest of `quick`. */
 quick_fn smooth_quick(struct set *s);
 /* At most SMOOTH_BATCH keys. */
@@ -534,8 +533,6 @@ void spots_prefetch(const struct spot *spots, uint32_t n);
 /* found[i] = some layer has all of record i in the attributes and verifiers of the mask. */
 void records_bits_have(const struct set *s, uint64_t mask, const tamis_digest *records, size_t n,
                        uint8_t *found);
-/* found[i] = the part has column[i]; at most BATCH. */
-void part_has(const struct part *part, const tamis_digest *column, size_t n, uint8_t *found);
 /* The digests of a part for the records in who[0..n-1], at least one. */
 void records_column(const struct set *s, const tamis_digest *records, const struct layer *layer,
                     uint32_t part, const uint8_t *who, size_t n, tamis_digest *column);

@@ -71,6 +71,16 @@ static bool has_one(const struct set *s, tamis_digest digest)
            (vectors && layers->v[0]->bits.kernel->has_any(layers->v, vectors, digest));
 }
 
+static bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
+{
+    const struct set *s = PART_OF(quick, struct set, quick);
+    tamis_digest digest = family_digest(set_family(s), key, len);
+    uint64_t inside = readers_enter();
+    bool found = has_one(s, digest);
+    readers_leave(inside);
+    return found;
+}
+
 quick_fn smooth_quick(struct set *s)
 {
     bool alone = layers_count(set_layers(s)) == 0;
@@ -79,16 +89,6 @@ quick_fn smooth_quick(struct set *s)
     s->quick.other = smooth_has_key;
     s->quick.flip = digest_flip(set_family(s));
     return lines_kernel()->has_key;
-}
-
-bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
-{
-    const struct set *s = PART_OF(quick, struct set, quick);
-    tamis_digest digest = family_digest(set_family(s), key, len);
-    uint64_t inside = readers_enter();
-    bool found = has_one(s, digest);
-    readers_leave(inside);
-    return found;
 }
 
 /* ---- adding and removing --------------------------------------------------------------------- */

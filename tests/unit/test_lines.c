@@ -96,7 +96,7 @@ static void grow_and_shrink(double fpp, uint64_t most, double bits)
     CHECK(lines_init(&l, &mem_system, fpp) == TAMIS_OK);
     CHECK(found_in(&l, STRANGER, STRANGER + 1000) == 0);
     for (uint64_t check = 1; n < most;) {
-        CHECK(lines_add(&l, digest_of(n), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&l, digest_of(n), false, false) == TAMIS_OK);
         n++;
         if (n >= 1000 && n % 97 == 0 && bits_per_key(&l) > worst)
             worst = bits_per_key(&l);
@@ -119,7 +119,7 @@ static void grow_and_shrink(double fpp, uint64_t most, double bits)
             CHECK(lines_remove(&l, digest_of(i)));
         n = low;
         for (uint64_t i = 0; i < n; i++)
-            CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+            CHECK(lines_add_slowly(&l, digest_of(i), false, false) == TAMIS_OK);
         CHECK(found_in(&l, 0, n) == n);
     }
     CHECK_MSG(l.keys == 0 && lines_rate(&l) == 0, "%g keys, rate %g, after %" PRIu64,
@@ -182,7 +182,7 @@ static void life_check(const struct life *life)
 static void life_add(struct life *life, uint32_t i, uint32_t times)
 {
     for (uint32_t t = 0; t < times; t++)
-        CHECK(lines_add(&life->l, digest_of(life->base + i), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&life->l, digest_of(life->base + i), false, false) == TAMIS_OK);
     life->copies[i] += times;
     life->total += times;
 }
@@ -206,7 +206,7 @@ static void life_step(struct life *life, uint64_t *rng)
     } else if (what < 994) { /* a burst of others, which come and go */
         uint64_t n = rng_next(rng) % 60000, from = STRANGER * 2 + rng_next(rng) % STRANGER;
         for (uint64_t j = 0; j < n; j++)
-            CHECK(lines_add(&life->l, digest_of(from + j), false) == TAMIS_OK);
+            CHECK(lines_add_slowly(&life->l, digest_of(from + j), false, false) == TAMIS_OK);
         for (uint64_t j = 0; j < n; j++)
             CHECK(lines_remove(&life->l, digest_of(from + j)));
     } else if (what < 997) {
@@ -215,7 +215,7 @@ static void life_step(struct life *life, uint64_t *rng)
         CHECK(lines_equal(&copy, &life->l) && copy.keys == life->l.keys);
         CHECK_MSG(copy.bytes <= life->l.bytes, "%g of %g", (double)copy.bytes,
                   (double)life->l.bytes);
-        CHECK(lines_add(&copy, digest_of(STRANGER), false) == TAMIS_OK &&
+        CHECK(lines_add_slowly(&copy, digest_of(STRANGER), false, false) == TAMIS_OK &&
               !lines_equal(&copy, &life->l));
         CHECK(lines_remove(&copy, digest_of(STRANGER)));
         lines_free(&life->l);
@@ -225,7 +225,7 @@ static void life_step(struct life *life, uint64_t *rng)
         uint64_t n = rng_next(rng) % 3000, from = STRANGER * 3;
         CHECK(lines_init(&other, &mem_system, life->l.fpp) == TAMIS_OK);
         for (uint64_t j = 0; j < n; j++)
-            CHECK(lines_add(&other, digest_of(from + j), false) == TAMIS_OK);
+            CHECK(lines_add_slowly(&other, digest_of(from + j), false, false) == TAMIS_OK);
         CHECK(lines_unite(&other, &life->l) == TAMIS_OK && other.keys == n + life->total);
         for (uint64_t j = 0; j < n; j++)
             CHECK(lines_remove(&other, digest_of(from + j)));
@@ -270,11 +270,11 @@ TEST(small_sets_are_small)
     struct lines l = {0};
     CHECK(lines_init(&l, &mem_system, 0.01) == TAMIS_OK);
     for (uint64_t i = 0; i < 10; i++)
-        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&l, digest_of(i), false, false) == TAMIS_OK);
     CHECK_MSG(l.bytes <= 128, "%g bytes for ten keys", (double)l.bytes);
     double worst = 0;
     for (uint64_t i = 10; i < 1200; i++) {
-        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&l, digest_of(i), false, false) == TAMIS_OK);
         if (i >= 999 && bits_per_key(&l) > worst)
             worst = bits_per_key(&l);
     }
@@ -303,7 +303,7 @@ static void add_in_batches(double fpp, bool once, uint64_t most, uint64_t seed)
             bool found = lines_has_one(&one, digests[i]);
             CHECK_MSG(fresh[i] == !found, "key %zu after %" PRIu64, i, done);
             if (!found || !once)
-                CHECK(lines_add(&one, digests[i], !found) == TAMIS_OK);
+                CHECK(lines_add_slowly(&one, digests[i], false, !found) == TAMIS_OK);
         }
         done += n;
     }
@@ -403,7 +403,7 @@ TEST(bytes_are_those_of_the_allocator)
     fault_init(&fault);
     CHECK(lines_init(&l, &fault.allocator, 0.01) == TAMIS_OK);
     for (uint64_t i = 0; i < 300000; i++) {
-        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&l, digest_of(i), false, false) == TAMIS_OK);
         if (i % 1000 == 0)
             CHECK_MSG(l.bytes <= fault.bytes && fault.bytes - l.bytes <= 64 * fault.blocks,
                       "%g of %g bytes", (double)l.bytes, (double)fault.bytes);
@@ -420,7 +420,7 @@ TEST(arenas_are_counted)
     uint64_t n = harness_long() ? 20000000 : 700000;
     double worst = 0;
     for (uint64_t i = 0; i < n; i++) {
-        CHECK(lines_add(&l, digest_of(i), true) == TAMIS_OK);
+        CHECK(lines_add_slowly(&l, digest_of(i), false, true) == TAMIS_OK);
         if (i > 100000 && i % 1000 == 0 && bits_per_key(&l) > worst)
             worst = bits_per_key(&l);
         if (l.memory)
@@ -444,13 +444,14 @@ TEST(crowded_lines_are_refused_before_they_cannot_be_read)
     uint64_t n = 0;
     CHECK(lines_init(&l, &mem_system, 0.01) == TAMIS_OK);
     for (; n < KEYS && e == TAMIS_OK; n += e == TAMIS_OK)
-        e = lines_add(&l, (tamis_digest){digest_of(n).a >> 10, 0}, false);
+        e = lines_add_slowly(&l, (tamis_digest){digest_of(n).a >> 10, 0}, false, false);
     CHECK_MSG(e == TAMIS_ELIMIT && l.keys == n, "error %d after %g keys", (int)e, (double)n);
     for (uint64_t i = 0; i < n; i++)
         CHECK(lines_has_one(&l, (tamis_digest){digest_of(i).a >> 10, 0}));
     for (uint32_t i = 0; i < lines_parts(&l); i++)
         CHECK_MSG(!part_wrong(lines_part(&l, i)), "%s", part_wrong(lines_part(&l, i)));
-    CHECK(lines_add(&l, digest_of(0), false) == TAMIS_OK && lines_remove(&l, digest_of(0)));
+    CHECK(lines_add_slowly(&l, digest_of(0), false, false) == TAMIS_OK &&
+          lines_remove(&l, digest_of(0)));
     for (uint64_t i = 0; i < n; i++)
         CHECK(lines_remove(&l, (tamis_digest){digest_of(i).a >> 10, 0}));
     CHECK(l.keys == 0);
@@ -499,7 +500,7 @@ TEST(a_large_set_can_be_cleared)
     uint64_t empty = l.bytes;
     for (unsigned round = 0; round < 2; round++) {
         for (uint64_t i = 0; i < 400000; i++)
-            CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+            CHECK(lines_add_slowly(&l, digest_of(i), false, false) == TAMIS_OK);
         CHECK(l.memory && found_in(&l, 0, 400000) == 400000);
         lines_clear(&l);
         CHECK(l.keys == 0 && l.bytes == empty && found_in(&l, 0, 1000) == 0);
@@ -516,7 +517,7 @@ TEST(a_large_part_can_be_loaded)
     CHECK(lines_append(&l, 0, &facts, NULL, NULL));
     CHECK(l.bytes > (uint64_t)LINE_BYTES << 16);
     for (uint64_t i = 0; i < 1000; i++)
-        CHECK(lines_add(&l, digest_of(i), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&l, digest_of(i), false, false) == TAMIS_OK);
     CHECK(found_in(&l, 0, 1000) == 1000);
     lines_free(&l);
 }
@@ -531,7 +532,7 @@ TEST(without_memory_nothing_changes)
     while (n < 60000) {
         double rate = lines_rate(&l);
         fault_arm(&fault, 1 + n % 3, true);
-        tamis_error e = lines_add(&l, digest_of(n), false);
+        tamis_error e = lines_add_slowly(&l, digest_of(n), false, false);
         fault_arm(&fault, 0, false);
         if (e == TAMIS_OK) {
             n++;
@@ -540,7 +541,7 @@ TEST(without_memory_nothing_changes)
         refused++;
         CHECK(e == TAMIS_ENOMEM && l.keys == n && lines_rate(&l) == rate);
         CHECK(n % 10 || found_in(&l, 0, n) == n);
-        CHECK(lines_add(&l, digest_of(n), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&l, digest_of(n), false, false) == TAMIS_OK);
         n++;
     }
     CHECK_MSG(refused > 50, "%g refused", (double)refused);
@@ -593,7 +594,7 @@ static void grow_beside_readers(double fpp, uint64_t most)
     for (int i = 0; i < 2; i++)
         CHECK(pthread_create(&thread[i], NULL, ask_along, &s) == 0);
     for (uint64_t i = 0; i < most; i++) {
-        CHECK(lines_add(&s.l, digest_of(i), false) == TAMIS_OK);
+        CHECK(lines_add_slowly(&s.l, digest_of(i), false, false) == TAMIS_OK);
         atomic_store(&s.n, i + 1);
         if (i % 1000 == 999) /* readers get their turn */
             for (uint64_t before = atomic_load(&s.asked); atomic_load(&s.asked) == before;)

@@ -112,7 +112,8 @@ static const struct body *grow(struct lines *l, double fpp, uint64_t n, uint64_t
     CHECK(lines_init(l, &mem_system, fpp) == TAMIS_OK);
     uint64_t first = rng_next(rng);
     for (uint64_t i = 0; i < n; i++)
-        CHECK(lines_add(l, (tamis_digest){i ? rng_next(rng) : first, 0}, false) == TAMIS_OK);
+        CHECK(lines_add_slowly(l, (tamis_digest){i ? rng_next(rng) : first, 0}, false, false) ==
+              TAMIS_OK);
     return body_at(lines_root_of(l), shelf_position(lines_root_of(l), first));
 }
 
