@@ -118,6 +118,14 @@ static uint64_t pairs_work(const struct value *x, const struct value *y)
     return PAIR * vectors * vectors;
 }
 
+static bool has_pending(const struct value *v)
+{
+    tamis_filter_facts facts = {0};
+    if (v->set)
+        set_brief(v->set, &facts);
+    return facts.pending > 0;
+}
+
 /* A copy of the value that is not small. */
 static struct value *copy_whole(const struct value *v)
 {
@@ -143,10 +151,11 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
     if (!from && !replied) {
         rm.ReplyWithError(ctx, NOT_FOUND);
     } else if (from) {
-        /* each source is merged into a copy of the result so far */
         m->work += merge_work(from);
         if (m->result)
-            m->work += merge_work(m->result) + pairs_work(m->result, from);
+            m->work += pairs_work(m->result, from);
+        if (m->result && (has_pending(m->result) || has_pending(from)))
+            m->work += merge_work(m->result); /* it is copied: see set_unite() */
         replied = too_much(ctx, m->work, ELSEWHERE);
     }
     bool ok = from && !replied;
@@ -155,7 +164,7 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
         e = m->result ? TAMIS_OK : TAMIS_ENOMEM;
     } else if (ok) {
         struct set *set = value_set(from);
-        e = set ? set_merge(m->result->set, set, m->flags, &reason) : TAMIS_ENOMEM;
+        e = set ? set_unite(m->result->set, set, m->flags, &reason) : TAMIS_ENOMEM;
         value_set_back(from, set);
     }
     if (e != TAMIS_OK)
@@ -215,7 +224,8 @@ COMMAND(command_merge)
     if (error)
         rm.ReplyWithError(ctx, error);
     if (ok && v) {
-        ok = !too_much(ctx, merge_work(v), ELSEWHERE);
+        m.work = merge_work(v); /* it is copied */
+        ok = !too_much(ctx, m.work, ELSEWHERE);
         m.result = ok ? copy_whole(v) : NULL;
         if (ok && !m.result)
             ok = reply_failure(ctx, NULL, TAMIS_ENOMEM, NULL) != RM_OK; /* false: it has replied */

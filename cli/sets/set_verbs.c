@@ -128,7 +128,7 @@ static bool merge_one(const struct combine *c, struct store *all, const char *pa
         return false;
     unsigned flags = (c->restate ? TAMIS_MERGE_RESTATE : 0) | (c->concat ? TAMIS_MERGE_CONCAT : 0) |
                      (c->disjoint ? TAMIS_MERGE_DISJOINT : 0);
-    tamis_error e = set_merge(all->set, other, flags, &reason);
+    tamis_error e = set_unite(all->set, other, flags, &reason);
     set_free(other);
     return succeeded(e, &reason, path);
 }

@@ -63,6 +63,9 @@ void set_free(struct set *s);
 tamis_error set_clone(struct set **out, const struct set *s, bool half); /* half: also folded */
 tamis_error set_clear(struct set *s);
 tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason);
+/* The same for a union of many, which costs what they hold. After an error `s` may hold a part of `other`: free it.
+   Needs exclusive access. */
+tamis_error set_unite(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason);
 void set_brief(const struct set *s, tamis_filter_facts *facts);
 uint64_t set_items(const struct set *s, uint32_t *parts); /* parts: layers, and one for lines */
 bool set_key(const struct set *s, uint8_t key[TAMIS_KEY_LEN]);

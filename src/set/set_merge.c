@@ -390,7 +390,15 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
     return e;
 }
 
-tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason)
+static bool has_pending(const struct set *s)
+{
+    return s->stack->more->removals.used > 0;
+}
+
+/* Into a copy, which a failure does not change `s` for, or in place. Pending removals are remembered with candidates
+   on both sides as they were, so they need the copy. */
+static tamis_error merge(struct set *s, const struct set *other, unsigned flags, bool copy,
+                         tamis_reason *reason)
 {
     struct set *made;
     tamis_error e = set_writable(s);
@@ -400,11 +408,25 @@ tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, ta
         return fail_so(reason, e);
     if ((e = may_merge(s, other, reason)) != TAMIS_OK)
         return e;
-    if ((e = set_clone(&made, s, false)) == TAMIS_OK) {
+    if (!copy && !has_pending(s) && !has_pending(other)) {
+        if ((e = terms_own(s)) == TAMIS_OK)
+            e = merge_into(s, s, other, flags);
+        terms_settle(s);
+    } else if ((e = set_clone(&made, s, false)) == TAMIS_OK) {
         e = terms_own(made);
         e = set_become(s, made, e == TAMIS_OK ? merge_into(made, s, other, flags) : e);
     }
     return fail_so(reason, e);
+}
+
+tamis_error set_merge(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason)
+{
+    return merge(s, other, flags, true, reason);
+}
+
+tamis_error set_unite(struct set *s, const struct set *other, unsigned flags, tamis_reason *reason)
+{
+    return merge(s, other, flags, false, reason);
 }
 
 tamis_error tamis_filter_merge(tamis_filter *f, const tamis_filter *other, unsigned flags,

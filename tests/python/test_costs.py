@@ -68,6 +68,23 @@ def test_a_record_is_not_compared_with_every_value(tmp_path):
     assert many < 3 * few
 
 
+@pytest.mark.parametrize("options", [[], ["--deletable"], ["--growth", "scalable"]])
+def test_a_source_of_a_union_costs_what_it_holds(tmp_path, options):
+    """Sixteen sources more are fewer instructions than a copy of the first for each of them would take."""
+    def made(name, options, keys):
+        family = ["--like", "a"] if name != "a" else []
+        subprocess.run([TAMIS, "create", *options, *family, name], cwd=tmp_path, check=True)
+        subprocess.run([TAMIS, "add", name], cwd=tmp_path, check=True, input=keys, text=True, stdout=subprocess.DEVNULL)
+
+    made("a", options, "".join("%d\n" % i for i in range(1000000)))
+    for i in range(17):
+        made("b%d" % i, options, "x%d\n" % i)
+    one, many = (instructions([TAMIS, "merge", "-o", "c%d" % n, "--restate", "a"] +
+                              ["b%d" % i for i in range(n)], tmp_path) for n in (1, 17))
+    print("%d and %d instructions" % (one, many))
+    assert many < 1.2 * one
+
+
 def test_a_plan_near_a_rate_of_1_is_made_at_once(tmp_path):
     """A billion instructions are a fifth of a second; step by step it would be 10^12 items."""
     assert instructions([TAMIS, "plan", "fixed", "--items", "1e12", "--fpp", "0.9999999999999999"],

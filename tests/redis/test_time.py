@@ -97,7 +97,7 @@ def test_whole_filters_at_the_limit(server, r, kind):
 
 
 def test_many_sources_count_what_they_cost(server, r):
-    """A large destination is copied for each source, however small that is."""
+    """A large destination is copied once, for any number of small sources."""
     r.config_set("tamis.work-limit", LIMIT)
     make(r, "a", KINDS["blocked"], LIMIT // 4)
     r.copy("a", "b")
@@ -108,6 +108,10 @@ def test_many_sources_count_what_they_cost(server, r):
     make(r, "small", KINDS["blocked"], LIMIT // 100)
     r.delete("to")
     assert r.execute_command("TAMIS.MERGE", "to", 20, *["small"] * 20) == b"OK"
+    make(r, "grown", KINDS["scalable"], LIMIT // 4)
+    reserve(r, "few", 0.01, 100, *KINDS["scalable"])
+    r.execute_command("TAMIS.ADD", "few", "x")
+    assert r.execute_command("TAMIS.MERGE", "grown", 100, *["few"] * 100, "RESTATE") == b"OK"
 
 
 def test_many_vectors_count_what_they_cost(server, r):
