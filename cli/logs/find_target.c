@@ -222,7 +222,7 @@ static bool choose_fields(struct target *t, const char *list)
 /* The set with the most alternatives determines the tag of a record. */
 static void choose_tag(struct question *q)
 {
-    struct clause *best = q->n ? q->clause : NULL;
+    struct clause *best = q->clause;
     size_t most = 0;
     for (size_t i = 0; i < q->n; i++) {
         struct clause *c = &q->clause[i];
@@ -232,8 +232,7 @@ static void choose_tag(struct question *q)
             best = c;
         }
     }
-    if (best)
-        best->tagged = true;
+    best->tagged = true;
 }
 
 static bool read_one(struct target *t, const struct target_question *asked)
@@ -257,6 +256,8 @@ static bool read_one(struct target *t, const struct target_question *asked)
     t->column = calloc(room, sizeof *t->column);
     if (!t->name || !t->column)
         return no_memory(t->path);
+    if (asked->tag && !q->n)
+        return refuse("nothing to tag: --tag: ask for what is found, or leave it out");
     if (asked->tag)
         choose_tag(q);
     if (asked->fields)

@@ -288,14 +288,16 @@ static bool clause_holds(struct check *k, const struct clause *c, const struct r
     const char *tag = c->word;
     if (v->state == VALUE_MISSING) {
         k->timeless += c->column == PERIOD;
+        if (c->tagged)
+            k->tag = c->negative ? c->word : "!";
         return c->missing != c->negative;
     }
     k->timed = false;
     while (v && !value_holds(k, type, c, v, &tag))
         v = v->next;
     k->timeless += c->column == PERIOD && !k->timed;
-    if (v && c->tagged)
-        k->tag = tag;
+    if (c->tagged)
+        k->tag = v ? tag : c->word;
     return (v != NULL) != c->negative;
 }
 
