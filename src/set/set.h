@@ -136,6 +136,8 @@ struct terms {
     struct family family;
     struct settings opt;      /* without the memory limit */
     _Atomic uint32_t holders; /* changed under the lock of the process; 0: owned by one set */
+    struct terms *child[2];   /* of shared ones, like the hash: see terms.c */
+    uint64_t hash;
 };
 
 /* In the order in which small sets use them: only a set of vectors under xxh3 uses all of `quick`. It is truncated

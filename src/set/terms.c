@@ -1,14 +1,13 @@
 /*
  * What sets are created with, shared by sets created alike: a server may have a million small filters of a few
- * kinds, and the settings, family and allocator of one take three times the memory of its keys. A table holds
- * the kinds in use, up to KINDS. Sets of further kinds have their own terms, and so have sets of h3, whose
- * matrices are large, and sets whose terms are being changed.
+ * kinds, or of thousands of capacities, and the settings, family and allocator of one take three times the memory of its
+ * keys. A tree holds the kinds in use, each under the bits of its hash from the lowest on, so that it needs no memory of
+ * its own and has no limit. Sets of h3, whose matrices are large, have their own terms, and so have sets whose terms are
+ * being changed.
  */
 #include "set.h"
 
-#define KINDS 64 /* at a time: 20 KB that are not counted for any set */
-
-static struct terms *known[KINDS]; /* protected by the process lock */
+static struct terms *known; /* the root; protected by the process lock */
 
 static bool settings_equal(const struct settings *x, const struct settings *y)
 {
@@ -34,6 +33,62 @@ static bool terms_equal(const struct terms *x, const struct terms *y)
            x->allocator.context == y->allocator.context && settings_equal(&x->opt, &y->opt);
 }
 
+static uint64_t bits_of_real(double x)
+{
+    uint64_t bits;
+    x += 0; /* equal numbers have equal bits */
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Of what distinguishes the kinds that occur. Equal terms have equal hashes. */
+static uint64_t terms_hash(const struct terms *t)
+{
+    const struct settings *o = &t->opt;
+    const uint64_t words[] = {o->capacity,
+                              bits_of_real(o->fpp),
+                              bits_of_real(o->budget),
+                              bits_of_real(o->expansion),
+                              o->items_max,
+                              o->window,
+                              o->shape.units,
+                              (uint64_t)o->growth | (uint64_t)o->layout << 4 |
+                                  (uint64_t)t->family.hash << 8 | (uint64_t)o->deletable << 12 |
+                                  (uint64_t)o->compact << 13 | (uint64_t)o->vectors_max << 32,
+                              (uintptr_t)t->family.secrets,
+                              (uintptr_t)t->allocator.context};
+    uint64_t hash = BLOCK_MIX;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = mul_fold(hash ^ words[i], UINT64_C(0x9E3779B97F4A7C15)) + hash;
+    return hash;
+}
+
+/* Where equal terms are in the tree, or would be. */
+static struct terms **find_place(const struct terms *t)
+{
+    struct terms **at = &known;
+    for (uint64_t bits = t->hash; *at; bits >>= 1) {
+        if (*at == t || ((*at)->hash == t->hash && terms_equal(*at, t)))
+            break;
+        at = &(*at)->child[bits & 1];
+    }
+    return at;
+}
+
+/* Any leaf below takes the place: it has the same bits up to there. */
+static void leave_tree(const struct terms *t)
+{
+    struct terms **at = find_place(t), **leaf = at;
+    while ((*leaf)->child[0] || (*leaf)->child[1])
+        leaf = &(*leaf)->child[(*leaf)->child[0] == NULL];
+    struct terms *other = *leaf;
+    *leaf = NULL;
+    if (other != t) {
+        memcpy(other->child, t->child, sizeof t->child);
+        *at = other;
+    }
+}
+
 static void terms_free(struct terms *t)
 {
     tamis_allocator a = t->allocator;
@@ -48,32 +103,29 @@ static struct terms *terms_new(const struct terms *like)
         return NULL;
     *t = *like;
     t->holders = 0;
+    t->child[0] = t->child[1] = NULL;
     if (family_copy(&t->family, &like->family, &t->allocator) == TAMIS_OK)
         return t;
     mem_free(&t->allocator, t, 1, sizeof *t);
     return NULL;
 }
 
-/* The equal terms in the table, with one more holder; otherwise these terms, entered if there is room. */
+/* The equal terms in the tree, with one more holder; otherwise these terms, entered. */
 static struct terms *terms_known(struct terms *t)
 {
-    struct terms **vacant = NULL, *like = NULL;
     if (t->family.h3)
         return t;
+    t->hash = terms_hash(t);
     process_lock();
-    for (struct terms **at = known; at < known + KINDS && !like; at++)
-        if (!*at)
-            vacant = vacant ? vacant : at;
-        else if (terms_equal(*at, t))
-            like = *at;
-    if (!like && vacant)
-        like = *vacant = t;
-    if (like)
-        like->holders++;
+    struct terms **at = find_place(t);
+    if (!*at)
+        *at = t;
+    struct terms *like = *at;
+    like->holders++;
     process_unlock();
-    if (like && like != t)
+    if (like != t)
         terms_free(t);
-    return like ? like : t;
+    return like;
 }
 
 tamis_error terms_get(struct terms **out, const tamis_allocator *a, const struct settings *opt,
@@ -108,9 +160,8 @@ void terms_release(struct terms *t)
 {
     process_lock();
     bool last = t->holders <= 1;
-    for (struct terms **at = known; last && t->holders && at < known + KINDS; at++)
-        if (*at == t)
-            *at = NULL;
+    if (last && t->holders)
+        leave_tree(t);
     t->holders -= !last;
     process_unlock();
     if (last)

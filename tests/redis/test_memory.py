@@ -442,6 +442,36 @@ def test_many_small_values(r):
     assert each(reserved) <= 220
 
 
+def test_many_small_values_of_many_capacities(r):
+    """Each of 300 capacities has what is common to its filters once, and they all work."""
+    n, capacities = 20000, 300
+    if "jemalloc" not in r.info("memory")["mem_allocator"]:
+        pytest.skip("the bound is that of jemalloc")
+    pipe = r.pipeline(transaction=False)
+
+    def taken(capacity):
+        r.flushall(asynchronous=False)
+        before = r.info("memory")["used_memory"]
+        for i in range(n):
+            pipe.execute_command("BF.RESERVE", "small:%d" % i, 0.01, capacity(i))
+            pipe.execute_command("BF.ADD", "small:%d" % i, i)
+        pipe.execute()
+        return r.info("memory")["used_memory"] - before
+    # As much as of one capacity, the mean, and what 300 kinds have in common.
+    assert taken(lambda i: 10 + i % capacities) <= 1.03 * taken(lambda i: 10 + capacities // 2)
+    taken(lambda i: 10 + i % capacities)
+    for i in range(0, n, 2):
+        pipe.delete("small:%d" % i)
+    for i in range(1, n, 2):
+        pipe.execute_command("BF.MEXISTS", "small:%d" % i, i, -i)
+    there = pipe.execute()[n // 2:]
+    assert all(found for found, _ in there) and sum(other for _, other in there) < 0.02 * n / 2
+    assert r.execute_command("DEBUG", "RELOAD") == b"OK"
+    for i in range(1, n, 2):
+        pipe.execute_command("BF.EXISTS", "small:%d" % i, i)
+    assert all(pipe.execute())
+
+
 COPIED = {"BF": [["BF.MEXISTS", "copy", 1, 2], ["BF.SCANDUMP", "copy", 99], ["DUMP", "copy"], ["DUMP", "f"],
                  ["BF.MADD", "f", *range(10**6, 10**6 + 200000)], ["BF.ADD", "f", 1], ["BF.ADD", "copy", 4],
                  ["TAMIS.CONVERT", "f", "ITEMS", 5, 6], ["TAMIS.CONVERT", "f", "FORCE"]],

@@ -583,7 +583,8 @@ TEST(terms_are_shared_until_they_change)
     fault_init(&fault);
     uint8_t key[TAMIS_KEY_LEN] = {1};
     tamis_options o = {.capacity = 600, .key = key, .allocator = &fault.allocator};
-    tamis_filter *f[3], *copy, *kind[100];
+    enum { KINDS = 300, EACH = 3 };
+    tamis_filter *f[3], *copy, *kind[KINDS * EACH];
     tamis_filter_facts facts;
     for (unsigned i = 0; i < 3; i++) {
         CHECK(tamis_filter_new(&f[i], &o, NULL) == TAMIS_OK);
@@ -600,18 +601,31 @@ TEST(terms_are_shared_until_they_change)
     CHECK(facts.fpp == 0.01);
     check_all(f[0], 0, 900);
     check_all(f[0], 2000, 2900);
-    for (unsigned i = 0; i < 100;
-         i++) { /* more kinds than are shared: the last ones have their own */
-        o.capacity = 10 + i;
+    /* Any number of kinds: only the first of each takes the memory of its terms. */
+    for (unsigned i = 0; i < KINDS * EACH; i++) {
+        o.capacity = 10 + i % KINDS;
         size_t before = fault.bytes;
         CHECK(tamis_filter_new(&kind[i], &o, NULL) == TAMIS_OK);
         tamis_filter_brief(kind[i], &facts);
-        bool own = set_terms(&kind[i]->set)->holders == 0;
-        CHECK(i < 60 ? !own : i < 64 || own);
-        CHECK(facts.bytes == fault.bytes - before - (own ? 0 : sizeof(struct terms)));
+        size_t terms = i < KINDS ? sizeof(struct terms) : 0;
+        CHECK(facts.bytes == fault.bytes - before - terms);
+        CHECK(i < KINDS || set_terms(&kind[i]->set) == set_terms(&kind[i - KINDS]->set));
+        CHECK(add(kind[i], i, NULL) == TAMIS_OK);
     }
-    for (unsigned i = 0; i < 100; i++)
-        tamis_filter_free(kind[i]);
+    for (unsigned i = 0, n = KINDS * EACH; i < n;
+         i++) { /* in another order, with others made between */
+        unsigned gone = i * 7 % n;
+        tamis_filter_free(kind[gone]);
+        kind[gone] = NULL;
+        for (unsigned j = gone % KINDS; j < n; j += KINDS)
+            CHECK(!kind[j] || has(kind[j], j));
+        o.capacity = 10 + gone % KINDS;
+        CHECK(tamis_filter_new(&kind[gone], &o, NULL) == TAMIS_OK);
+        for (unsigned j = gone % KINDS; j < n; j += KINDS)
+            CHECK(!kind[j] || set_terms(&kind[j]->set) == set_terms(&kind[gone]->set));
+        tamis_filter_free(kind[gone]);
+        kind[gone] = NULL;
+    }
     for (unsigned i = 0; i < 3; i++)
         tamis_filter_free(f[i]);
     tamis_filter_free(copy);
