@@ -110,14 +110,10 @@ struct kept_sums *part_sums_kept(const struct body *b, enum part_bytes what)
                            __ATOMIC_ACQUIRE);
 }
 
-/* Several readers may create them at the same time: all but the first are freed. */
 struct kept_sums *part_sums(const struct body *b, enum part_bytes what, const tamis_allocator *a)
 {
     struct body *own = (struct body *)(uintptr_t)b;
     struct part_facts facts = part_facts(b);
-    struct kept_sums *kept = part_sums_kept(b, what), *other = NULL;
-    if (kept)
-        return kept;
     struct rare *rare = __atomic_load_n(&own->rare, __ATOMIC_ACQUIRE), *first = NULL;
     if (!rare) {
         if (!(rare = mem_new0(a, 1, sizeof *rare)))
@@ -128,14 +124,8 @@ struct kept_sums *part_sums(const struct body *b, enum part_bytes what, const ta
             rare = first;
         }
     }
-    struct kept_sums **kind = what == PART_LINES ? &rare->line_sums : &rare->stash_sums;
-    kept = kept_sums_new(a, part_len(&facts, what));
-    if (kept && !__atomic_compare_exchange_n(kind, &other, kept, false, __ATOMIC_ACQ_REL,
-                                             __ATOMIC_ACQUIRE)) {
-        kept_sums_free(kept, a);
-        kept = other;
-    }
-    return kept;
+    return kept_sums_at(what == PART_LINES ? &rare->line_sums : &rare->stash_sums, a,
+                        part_len(&facts, what));
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */

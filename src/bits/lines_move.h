@@ -15,6 +15,7 @@
  *     uint32_t lanes_test(v, mask)               a bit for each lane that has a bit of the mask
  *     lane_v lanes_squeeze(v, set)               the lanes of a set, in order, then zeros
  */
+#include "base/bytes.h"
 #include "lines_place.h"
 
 #define REGISTERS (32 / LANES)
@@ -29,18 +30,6 @@ struct open_line {
     struct border border;
 };
 
-ALWAYS_INLINE uint64_t load64(const void *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof word);
-    return word;
-}
-
-ALWAYS_INLINE void store64(void *at, uint64_t word)
-{
-    memcpy(at, &word, sizeof word);
-}
-
 #define NIBBLES UINT64_C(0x0f0f0f0f0f0f0f0f)
 #define PAIRS   UINT64_C(0x0303030303030303)
 
@@ -49,17 +38,17 @@ ALWAYS_INLINE TARGET void high_spread(const uint8_t *line, unsigned width, uint8
 {
     if (width == 18) {
         for (unsigned i = 0; i < 4; i++)
-            store64(high + 8 * i, _pdep_u64(load64(line + 54) >> 16 * i, PAIRS));
+            put_u64(high + 8 * i, _pdep_u64(get_u64(line + 54) >> 16 * i, PAIRS));
     } else if (width == 20) {
-        uint64_t a = load64(line + 48), b = load64(line + 52);
-        store64(high, a & NIBBLES);
-        store64(high + 4, b & NIBBLES);
-        store64(high + 12, a >> 4 & NIBBLES);
-        store64(high + 16, b >> 4 & NIBBLES);
-        store64(high + 24, 0);
+        uint64_t a = get_u64(line + 48), b = get_u64(line + 52);
+        put_u64(high, a & NIBBLES);
+        put_u64(high + 4, b & NIBBLES);
+        put_u64(high + 12, a >> 4 & NIBBLES);
+        put_u64(high + 16, b >> 4 & NIBBLES);
+        put_u64(high + 24, 0);
     } else {
         memcpy(high, line + 40, 24);
-        store64(high + 24, 0);
+        put_u64(high + 24, 0);
     }
 }
 
@@ -68,11 +57,11 @@ ALWAYS_INLINE TARGET void high_pack(uint8_t *line, unsigned width, const uint8_t
     if (width == 18) {
         uint64_t word = 0;
         for (unsigned i = 0; i < 4; i++)
-            word |= _pext_u64(load64(high + 8 * i), PAIRS) << 16 * i;
+            word |= _pext_u64(get_u64(high + 8 * i), PAIRS) << 16 * i;
         memcpy(line + 54, &word, 7);
     } else if (width == 20) {
-        store64(line + 48, load64(high) | load64(high + 12) << 4);
-        uint64_t rest = load64(high + 8) | load64(high + 20) << 4;
+        put_u64(line + 48, get_u64(high) | get_u64(high + 12) << 4);
+        uint64_t rest = get_u64(high + 8) | get_u64(high + 20) << 4;
         memcpy(line + 56, &rest, 4);
     } else {
         memcpy(line + 40, high, 20);

@@ -74,6 +74,20 @@ struct kept_sums *kept_sums_new(const tamis_allocator *a, uint64_t len)
     return k;
 }
 
+struct kept_sums *kept_sums_at(struct kept_sums **place, const tamis_allocator *a, uint64_t len)
+{
+    struct kept_sums *kept = __atomic_load_n(place, __ATOMIC_ACQUIRE), *other = NULL;
+    if (kept)
+        return kept;
+    kept = kept_sums_new(a, len);
+    if (kept && !__atomic_compare_exchange_n(place, &other, kept, false, __ATOMIC_ACQ_REL,
+                                             __ATOMIC_ACQUIRE)) {
+        kept_sums_free(kept, a);
+        kept = other;
+    }
+    return kept;
+}
+
 struct kept_sums *kept_sums_copy(const tamis_allocator *a, const struct kept_sums *from)
 {
     struct kept_sums *k = from ? kept_sums_new(a, from->len) : NULL;

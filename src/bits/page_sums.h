@@ -45,6 +45,9 @@ struct kept_sums {
 
 /* For that many bytes, all marked; NULL if there is no memory. */
 struct kept_sums *kept_sums_new(const tamis_allocator *a, uint64_t len);
+/* Those in this place, created there if there are none: if several readers do so at the same time, all but the first
+   are freed. */
+struct kept_sums *kept_sums_at(struct kept_sums **place, const tamis_allocator *a, uint64_t len);
 /* A copy, for a copy of the same bytes. */
 struct kept_sums *kept_sums_copy(const tamis_allocator *a, const struct kept_sums *from);
 void kept_sums_adopt(struct kept_sums *k, const struct kept_sums *from); /* of the same length */

@@ -128,18 +128,8 @@ void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *pos
 struct kept_sums *vector_sums(const struct vector *v, bool counters, const tamis_allocator *a)
 {
     struct vector *own = (struct vector *)(uintptr_t)v; /* a reader may start to keep them */
-    struct kept_sums **place = counters ? &own->counter_sums : &own->sums;
-    struct kept_sums *kept = __atomic_load_n(place, __ATOMIC_ACQUIRE);
-    if (kept)
-        return kept;
-    kept = kept_sums_new(a, vector_positions_total(v) / (counters ? 2 : 8));
-    struct kept_sums *other = NULL; /* set if another reader was first */
-    if (kept && !__atomic_compare_exchange_n(place, &other, kept, false, __ATOMIC_ACQ_REL,
-                                             __ATOMIC_ACQUIRE)) {
-        kept_sums_free(kept, a);
-        kept = other;
-    }
-    return kept;
+    return kept_sums_at(counters ? &own->counter_sums : &own->sums, a,
+                        vector_positions_total(v) / (counters ? 2 : 8));
 }
 
 void vector_mark_digests(struct vector *v, const tamis_digest *digests, const uint8_t *fresh,
