@@ -131,6 +131,7 @@ bool entry_keep(struct inputs *in, struct entry *e, const struct dialect *d)
     e->delimiter = d->delimiter;
     e->headless = d->headless;
     e->returns = d->returns;
+    e->in_lines = d->in_lines;
     e->array = d->format == READ_JSON ? inputs_keep(in, d->records) : NULL;
     e->time = d->time ? inputs_keep(in, d->time) : NULL;
     return (d->format != READ_JSON || e->array) && (!d->time || e->time);
@@ -142,6 +143,7 @@ void entry_restore(const struct entry *e, struct dialect *d)
     d->delimiter = e->delimiter;
     d->headless = e->headless;
     d->returns = e->returns;
+    d->in_lines = e->in_lines;
     d->records = e->array;
     d->time = e->time;
 }
@@ -333,18 +335,22 @@ static void field_text(struct note *n, const char **text)
     *text = *there ? there : NULL;
 }
 
+#define IN_LINES 0x80 /* beside the format */
+
 static void entry_fields(struct note *n, struct entry *e)
 {
     bool passed = e->passed != NULL;
     bool *const flags[] = {&e->resumable, &e->damaged, &e->unread,   &e->file.racy,
                            &passed,       &e->unknown, &e->headless, &e->returns};
-    uint8_t format = (uint8_t)e->format;
+    uint8_t format = (uint8_t)(e->format | (e->in_lines ? IN_LINES : 0));
     uint64_t root = e->root;
     field_number(n, &e->id);
     field_number(n, &root);
     field_string(n, &e->path);
     field_flags(n, flags, COUNT(flags));
     field_fixed(n, &format, 1);
+    e->in_lines = format & IN_LINES;
+    format &= IN_LINES - 1;
     field_fixed(n, &e->delimiter, 1);
     if (format == READ_JSON)
         field_string(n, &e->array);

@@ -57,7 +57,7 @@ struct entry {
     const uint8_t *sums;     /* of its bytes, unless it is unread or skipped */
     enum read_format format; /* how it was read */
     uint8_t delimiter;       /* as in dialects */
-    bool headless, returns;
+    bool headless, returns, in_lines;
     const char *array; /* JSON: where its records are; otherwise NULL */
     const char *time;  /* the attribute with the time, unless the format defines it; NULL: none */
     uint64_t text;     /* bytes of text known */

@@ -22,7 +22,8 @@
  *        its record bad up to the end of the line where it opens; the next line is read normally.
  *        A quote is not closed if no other follows within record_max bytes; or, across line ends,
  *        within quoted_max bytes; or, across line ends, if the field would continue after the other
- *        quote, which then opens another field.
+ *        quote, which then opens another field; or, across line ends, if only the content of the file
+ *        says that it is a table: it may as well be a log, whose quotes need not match.
  *        A row whose number of fields is not that of the header, and whose time is none, is unfit, but
  *        keeps its other values.
  * TSV    fields between tabs, records between line ends, nothing else: no quotes, no escapes. A
@@ -88,10 +89,12 @@ enum read_format {
    outlive what is created with them. */
 struct dialect {
     enum read_format format;
-    uint8_t delimiter;   /* comma in CSV, tab in TSV; 0: as detected */
-    bool headless;       /* CSV, TSV: the first record is not a header */
-    bool tables;         /* records are expected: a header may stand alone */
-    bool returns;        /* lines end with \r alone */
+    uint8_t delimiter; /* comma in CSV, tab in TSV; 0: as detected */
+    bool headless;     /* CSV, TSV: the first record is not a header */
+    bool tables;       /* records are expected: a header may stand alone */
+    bool returns;      /* lines end with \r alone */
+    bool
+        in_lines; /* CSV: a quoted field ends in its line; set where CSV was detected by content alone */
     const char *records; /* JSON: where the records are; see reader_array.c. NULL: as detected */
     const char *pattern; /* PATTERN: a regular expression (PCRE2) with named groups */
     /* The attribute with the time, if the format defines none. Of several, each followed by \n: the one that most

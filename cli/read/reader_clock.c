@@ -101,7 +101,7 @@ static void parser_look_back(struct parser *ps, const uint8_t *from, const uint8
     size_t len = (size_t)(to - from);
     /* where a line is not always a record, everything is read */
     bool lines = len && !ps->turns && d->format != READ_JSON &&
-                 (d->format != READ_CSV || ps->lined || !memchr(from, '"', len));
+                 (d->format != READ_CSV || ps->lined || d->in_lines || !memchr(from, '"', len));
     for (size_t span = LOOK_FIRST;; span *= 8) {
         const uint8_t *start = from, *line = NULL;
         if (lines && span < len) {

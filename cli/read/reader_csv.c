@@ -24,7 +24,7 @@ struct how {
     const uint8_t *limit; /* of the record */
     size_t quoted_max;
     uint8_t delimiter;
-    bool quotes;
+    bool quotes, in_lines;
 };
 
 /*
@@ -49,7 +49,7 @@ ALWAYS_INLINE const uint8_t *closing_quote(const uint8_t *p, const struct how *h
     }
     bool ends = p + 1 == end || quote_ends(p[1], how->delimiter);
     size_t len = (size_t)(p - text);
-    if (UNLIKELY(!ends || len > how->quoted_max) && memchr(text, '\n', len))
+    if (UNLIKELY(!ends || len > how->quoted_max || how->in_lines) && memchr(text, '\n', len))
         return NULL;
     return p;
 }
@@ -182,8 +182,12 @@ ALWAYS_INLINE enum parsed csv_next(struct parser *ps, struct record *record, uin
     if (!p)
         return PARSED_END;
     size_t most = s->dialect.record_max;
-    const struct how how = {end, (size_t)(end - p) > most ? p + most : end, s->dialect.quoted_max,
-                            delimiter, quotes};
+    const struct how how = {end,
+                            (size_t)(end - p) > most ? p + most : end,
+                            s->dialect.quoted_max,
+                            delimiter,
+                            quotes,
+                            s->dialect.in_lines};
     ps->record = p;
     parser_clear(ps);
     for (size_t column = 0; column < s->n_columns; column++) {
@@ -242,8 +246,12 @@ size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const
                         uint8_t *out)
 {
     struct csv_field field;
-    struct how how = {end, end, dialect->quoted_max, dialect->delimiter,
-                      dialect->format == READ_CSV};
+    struct how how = {end,
+                      end,
+                      dialect->quoted_max,
+                      dialect->delimiter,
+                      dialect->format == READ_CSV,
+                      dialect->in_lines};
     const uint8_t *p = *at;
     *at = NULL;
     if (!take_field(&field, p, &how, false)) {
@@ -262,8 +270,12 @@ size_t csv_header_field(const struct dialect *dialect, const uint8_t **at, const
 size_t csv_fields(const struct dialect *dialect, const uint8_t *row, size_t len)
 {
     const uint8_t *p = row, *const end = row + len;
-    const struct how how = {end, end, dialect->quoted_max, dialect->delimiter,
-                            dialect->format == READ_CSV};
+    const struct how how = {end,
+                            end,
+                            dialect->quoted_max,
+                            dialect->delimiter,
+                            dialect->format == READ_CSV,
+                            dialect->in_lines};
     struct csv_field field;
     size_t n = 1;
     for (; take_field(&field, p, &how, false) && field.next < end; p = field.next + 1)

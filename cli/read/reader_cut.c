@@ -55,7 +55,8 @@ static enum quoting quotes_end(struct cut *cut, const uint8_t *data, size_t len,
             continue;
         }
         bool ends = !quote || at + 1 == len || quote_ends(data[at + 1], d->delimiter);
-        if ((!ends || at - cut->quote - 1 > d->quoted_max) && has_line(cut, data, at))
+        bool near = !d->in_lines && at - cut->quote - 1 <= d->quoted_max;
+        if (!(ends && near) && has_line(cut, data, at))
             return QUOTE_STRAY;
         if (quote) {
             cut->folded |= !ends || has_line(cut, data, at);
@@ -179,6 +180,8 @@ static bool pass_block(struct cut *cut, const uint8_t *data, size_t len, size_t 
         uint64_t opening = quotes & inside, closing = quotes & ~inside;
         uint64_t goes_on = closing & ~((ends | quotes) >> 1);
         if (opening & ~(field | closing << 1) || goes_on & ~(m.returns >> 1))
+            return false;
+        if (cut->dialect->in_lines && lines & inside)
             return false;
         if (opening & field)
             cut->quote = cut->at + 63 - (size_t)__builtin_clzll(opening & field);

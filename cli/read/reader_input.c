@@ -298,8 +298,11 @@ static struct sniff settle_dialect(struct input *input, const uint8_t *text, siz
     bool given = d->format != READ_AUTO;
     if (!given)
         d->format = format_by_name(input->path);
+    if (!given)
+        d->in_lines = d->format == READ_AUTO && !d->delimiter && !d->tables;
     struct sniff sniff = sniff_text(d, !given, text, len, whole);
     d->format = sniff.format;
+    d->in_lines &= d->format == READ_CSV;
     if (!d->delimiter)
         d->delimiter = sniff.delimiter;
     d->headless |= sniff.headless;

@@ -174,13 +174,15 @@ struct row {
     bool blank;          /* a space between other characters */
 };
 
-static struct row row_of(const uint8_t *text, size_t len, uint8_t delimiter, bool quotes)
+static struct row row_of(const uint8_t *text, size_t len, const struct dialect *d)
 {
+    const uint8_t delimiter = d->delimiter;
+    const bool quotes = d->format == READ_CSV;
     struct row row = {.columns = 1};
     bool start = true, inside = false;
     for (size_t i = 0; i < len; i++) {
         uint8_t c = text[i];
-        if (inside) {
+        if (inside && !(d->in_lines && c == '\n')) {
             inside = c != '"';
         } else if (c == '\n') {
             row.end = i + 1;
@@ -262,7 +264,7 @@ static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, 
     struct csv_sample t = {.names = true};
     enum cell first[CELLS], second[CELLS];
     for (size_t at = 0; at < len;) {
-        struct row row = row_of(text + at, len - at, d->delimiter, d->format == READ_CSV);
+        struct row row = row_of(text + at, len - at, d);
         size_t end = row.end ? at + row.end : len;
         bool cut = end == len && text[len - 1] != '\n' && !whole; /* it continues beyond the head */
         if (blank(text + at, end - at)) {

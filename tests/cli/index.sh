@@ -92,6 +92,23 @@ is dec 0 2 "" 'tamis find t.tamis 3=1.5 -c'
 is time 0 2 "" 'tamis find t.tamis 4=2024-01-31T22:59:59Z -c'
 is empty-typed 0 '3;x7;1.5x;' "" 'tamis find t.tamis 4='
 is format-given 0 "{1" "" 'printf "a\tb\n{1\t2\n" >odd.txt; tamis index -o o.tamis --attrs a --format tsv odd.txt; tamis find o.tamis a={1 | cut -f 1'
+# A table that only its content makes one: a quote that its line does not close glues no lines, however it grows or is packed.
+mkdir glue
+(echo time,level,msg; printf '2024-05-01T10:00:%02dZ,INFO,a\n' $(seq 9)
+    printf '2024-05-01T10:01:00Z,WARN,"open\n2024-05-01T10:02:00Z,INFO,mid\n2024-05-01T10:03:00Z,WARN,close"\n2024-05-01T10:04:00Z,INFO,"b, c"\n') >glue/app.log
+cp glue/app.log glue/app.csv
+gzip -c glue/app.log >glue/app.log.2.gz
+is glue-index 0 "" "*" 'tamis index -o glue.tamis --segment 64 glue'
+is glue-formats 0 'app.csv csv 11 app.log csv 12 app.log.2.gz csv 12' "" \
+    'echo $(tamis info --inputs glue.tamis | awk "NR > 1 {sub(/.*\//, \"\", \$6); print \$6, \$2, \$3}")'
+is glue-mid 0 $'glue/app.log:12:2024-05-01T10:02:00Z,INFO,mid\nglue/app.log.2.gz:12:2024-05-01T10:02:00Z,INFO,mid' "" \
+    'tamis find glue.tamis -Hn level=INFO msg=mid'
+is glue-open 0 $'2024-05-01T10:01:00Z,WARN,"open\n2024-05-01T10:01:00Z,WARN,"open' "" 'tamis find glue.tamis open --until 2024-05-01T10:00 --since 2024'
+is glue-quoted 0 3 "" "tamis find glue.tamis 'msg=b, c' -c"
+printf '2024-05-01T10:05:00Z,INFO,"new\n2024-05-01T10:06:00Z,INFO,newer"\n' >>glue/app.log
+is glue-grown 0 1 "" 'tamis find glue.tamis level=INFO msg=newer\" -c'
+is glue-updated 0 1 "*" 'tamis index --update glue.tamis; tamis find glue.tamis level=INFO msg=newer\" -c'
+is glue-explicit 0 1 "*" 'tamis index -o glue2.tamis --format csv glue/app.log; tamis find glue2.tamis msg~open msg~mid -c'
 # A log in which quotes do not match: as CSV a line with one is bad, as TSV none is; all others are read.
 printf '1 "open\n2 x\n3 "shut\n' >q.log
 is quotes-that-do-not-match 0 "2 x" "tamis index: bad record: q.log, line 1: a quote is not closed: 2 found only by their lines" \

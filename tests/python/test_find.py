@@ -19,7 +19,6 @@ SEED = int(os.environ.get("TAMIS_SEED", "7"), 0)
 LONG = os.environ.get("TAMIS_LONG") == "1"
 ROUNDS = 600 if LONG else 40
 MISSING = None
-BAD = {}
 spec = importlib.util.spec_from_file_location("decode", os.path.join(ROOT, "tools/decode.py"))
 decode = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(decode)
@@ -42,13 +41,40 @@ def normal(value, kind):
     if kind == "time":
         if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) and len(text) > 8:
             return decimal.Decimal(text)
-        match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)?)?", text)
+        match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|[+-]\d\d:\d\d)?)?", text)
         if match:
             zone = match[4] if match[4] and match[4] != "Z" else "+00:00"
             moment = datetime.datetime.fromisoformat(
                 "%sT%s%s" % (match[1], match[2] or "00:00:00", zone))
             return decimal.Decimal(int(moment.timestamp())) + decimal.Decimal(match[3] or 0)
     return value
+
+
+def is_time(text):
+    return isinstance(normal(text, "time"), decimal.Decimal) or re.fullmatch(rb"[0-9]+(\.[0-9]+)?", text)
+
+
+def time_before(text):
+    return {"t": text} if text and is_time(text) else {}
+
+
+class Bad(dict):
+    """It stays findable, but is not counted."""
+
+
+class Table:
+    """The rows of a table. One that has not as many fields as the header, and no time in t, has that of the row before."""
+
+    def __init__(self, header):
+        self.header, self.before = header, None
+
+    def values(self, cells):
+        values = dict(zip(self.header, cells))
+        if "t" not in self.header or is_time(values.get("t", b"")) or len(cells) == len(self.header):
+            self.before = values.get("t", self.before)
+            return values
+        values.pop("t", None)
+        return {**values, **time_before(self.before)}
 
 
 def csv_records(text):
@@ -62,29 +88,29 @@ def csv_records(text):
             taken.append(line)
             yield line
 
-    header = None
+    table = None
     for row in csv.reader(feed()):
         raw = "".join(taken).encode("utf-8", "surrogateescape")
         taken.clear()
         if not row:
             continue
         row = [cell.encode("utf-8", "surrogateescape") for cell in row]
-        if header is None:
-            header = [name.decode() for name in row]
+        if table is None:
+            table = Table([name.decode() for name in row])
         else:
-            yield raw, dict(zip(header, row))
+            yield raw, table.values(row)
 
 
 def tsv_records(text):
-    header = None
+    table = None
     for line in text.split(b"\n"):
         cells = line.removesuffix(b"\r")
         if not cells:
             continue
-        if header is None:
-            header = [name.decode() for name in cells.split(b"\t")]
+        if table is None:
+            table = Table([name.decode() for name in cells.split(b"\t")])
         else:
-            yield line, dict(zip(header, cells.split(b"\t")))
+            yield line, table.values(cells.split(b"\t"))
 
 
 def json_value(value, raw):
@@ -105,13 +131,14 @@ def json_records(text):
         one.text = digits
         return one
 
+    before = None
     for line in text.split(b"\n"):
         if not line.strip():
             continue
         try:
             record = json.loads(line.decode(), parse_int=number, parse_float=number)
         except ValueError:
-            yield line, BAD  # it stays findable, but is not counted
+            yield line, Bad(time_before(before))
             continue
         values = {}
         for name in TYPES:
@@ -124,6 +151,7 @@ def json_records(text):
                 values[name] = str(value).lower().encode()
             elif value is not None:
                 values[name] = value.encode("utf-8", "surrogatepass")
+        before = values.get("t", before)
         yield line, values
 
 
@@ -131,7 +159,7 @@ READERS = {"csv": csv_records, "tsv": tsv_records, "jsonl": json_records}
 
 
 def good(rows):
-    return sum(1 for _, values in rows if values is not BAD)
+    return sum(1 for _, values in rows if not isinstance(values, Bad))
 
 
 def whole(raw):
@@ -363,7 +391,7 @@ class World:
 
     def index(self):
         rng = self.rng
-        words = ["--attrs", ",".join(n + (":" + TYPES[n] if TYPES[n] else "") for n in self.names),
+        words = ["--time", "t", "--attrs", ",".join(n + (":" + TYPES[n] if TYPES[n] else "") for n in self.names),
                  "--segment", str(rng.choice([64, 300, 2000, 100000])), "-j", str(rng.randrange(1, 4)),
                  "--fpp", rng.choice(["0.3", "0.01"])]
         if len(self.names) > 1 and rng.random() < 0.5:

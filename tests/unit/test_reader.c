@@ -468,8 +468,10 @@ TEST(vector_and_scalar_parsers_agree)
     uint64_t rng = harness_seed();
     for (int round = 0; round < HARNESS_TIMES(20000, 200000); round++) {
         enum read_format format = (enum read_format)(READ_CSV + round % 3);
-        struct dialect dialect = {
-            .format = format, .record_max = round % 2 ? 40 : 0, .quoted_max = round % 5 ? 0 : 8};
+        struct dialect dialect = {.format = format,
+                                  .record_max = round % 2 ? 40 : 0,
+                                  .quoted_max = round % 5 ? 0 : 8,
+                                  .in_lines = round % 4 == 0};
         struct selection *s = format == READ_JSONL
                                   ? select_words(&dialect, "a b b.a b.a.1", NULL, 0)
                                   : select_words(&dialect, "b a", "a,b,c", 5);

@@ -159,7 +159,8 @@ TEST(cuts_are_where_the_parser_ends_records)
         struct dialect dialect = {.format = READ_CSV,
                                   .delimiter = ',',
                                   .record_max = most,
-                                  .quoted_max = 1 + rng_next(&rng) % (round % 3 ? 200 : 20)};
+                                  .quoted_max = 1 + rng_next(&rng) % (round % 3 ? 200 : 20),
+                                  .in_lines = rng_next(&rng) % 3 == 0};
         struct selection *s = select_words(&dialect, "2", NULL, 0);
         struct parser *p = parser_new();
         struct record r;
@@ -183,6 +184,8 @@ TEST(cuts_are_where_the_parser_ends_records)
                   text.data ? text.data : "", most, target, end, want);
         for (size_t i = 1; i < end && !cut.folded; i++)
             CHECK_MSG(text.data[i - 1] != '\n' || !inside[i], "<%s>: folded at %zu", text.data, i);
+        for (size_t i = 1; i < end && dialect.in_lines; i++)
+            CHECK_MSG(text.data[i - 1] != '\n' || !inside[i], "<%s>: glued at %zu", text.data, i);
         CHECK_MSG(!cut.folded || memchr(text.data, '"', end), "<%s>: folded before %zu", text.data,
                   end);
         parser_free(p);
@@ -790,7 +793,8 @@ TEST(formats_are_seen)
     DETECT("x", "a,b\nc\td\n", READ_CSV, "a,b");
     DETECT("x", "\xef\xbb\xbf{}\n", READ_JSONL, NULL);
     DETECT("x", "\xef\xbb\xbf\"a\",b\r\n1,2\r\n", READ_CSV, "\"a\",b");
-    DETECT("x", "\n\r\n\na,\"b\nb\"\r\n1,2\n", READ_CSV, "a,\"b\nb\"");
+    DETECT("x.csv", "\n\r\n\na,\"b\nb\"\r\n1,2\n", READ_CSV, "a,\"b\nb\"");
+    DETECT("x", "\n\r\n\na,\"b\nc,d\"\r\n1,2\n", READ_CSV, "a,\"b");
     DETECT("x", "", READ_CSV, "");
     DETECT("x", "\n\n", READ_CSV, "");
     DETECT("x", "a,b", READ_TEXT, NULL);
@@ -881,7 +885,7 @@ TEST(pipes_give_records_as_they_come)
     dup2(fds[0], STDIN_FILENO);
     close(fds[0]);
     struct input *input;
-    struct input_options options = {0};
+    struct input_options options = {.dialect.tables = true};
     struct input_text text = {0};
     struct input_segment segment;
     uint64_t offset = 4;
