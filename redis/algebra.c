@@ -179,8 +179,9 @@ static bool fits(RedisModuleCtx *ctx, const struct value *v)
 {
     uint64_t limit = set_memory_limit(v->set) ? set_memory_limit(v->set) : value_limit();
     if (value_encoded_size(v) == 0) {
-        rm.ReplyWithError(ctx, "ERR the result cannot be saved: a figure is out of range, or the "
-                               "server has no memory for it");
+        rm.ReplyWithError(
+            ctx,
+            "ERR the result cannot be saved: a number is out of range, or the server is out of memory");
         return false;
     }
     if (value_bytes(v) <= limit || follows(ctx))

@@ -199,7 +199,7 @@ static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint
     struct dump *d = dump_numbered(number);
     if (!d || d->db != rm.GetSelectedDb(ctx) || d->name.len != len ||
         (len && memcmp(d->name.data, text, len) != 0) || d->with_key != with_key) {
-        rm.ReplyWithError(ctx, "ERR this dump is over: start again with cursor 0");
+        rm.ReplyWithError(ctx, "ERR this dump has ended: start again with cursor 0");
         return NULL;
     }
     if (!d->changed && (!d->out || d->value == v->number))
@@ -215,7 +215,7 @@ static bool make_way(RedisModuleCtx *ctx, struct value *v)
     for (struct dump *d = dump_of(v); v->kept && d; d = dump_of(v)) {
         if (seconds() - d->used < IMPATIENCE) {
             rm.ReplyWithError(ctx, "ERR another dump of this value is under way, and the value has "
-                                   "changed since it began: try again when it is over");
+                                   "changed since it began: try again when it has ended");
             return false;
         }
         dump_end(d);
@@ -228,7 +228,7 @@ static struct dump *dump_start(RedisModuleCtx *ctx, RedisModuleString *name, str
                                bool with_key)
 {
     static const char advice[] =
-        "This value goes as a whole: raise the limit (CONFIG SET tamis.work-limit), or use the "
+        "This value is transferred as a whole: raise the limit (CONFIG SET tamis.work-limit), or use the "
         "server's own DUMP, RESTORE, MIGRATE and RDB, which have none.";
     struct dump *d = NULL;
     uint64_t bytes = value_bytes(v);

@@ -16,7 +16,7 @@ static const char *not_wanted(const struct value *v, enum value_kind kind)
     if (kind == VALUE_PARTIAL)
         return v->kind == kind ? NULL : WRONG_TYPE;
     if (v->kind == VALUE_PARTIAL || (v->foreign && v->foreign->missing))
-        return "ERR this value is still being loaded: go on with TAMIS.LOAD, or DEL it";
+        return "ERR this value is still being loaded: continue with TAMIS.LOAD, or DEL it";
     if (v->kind == VALUE_FOREIGN && kind != VALUE_ITEMS && kind != VALUE_DELETABLE)
         return v->deletable
                    ? "ERR this is a cuckoo filter of RedisBloom, for adding, asking and removing"

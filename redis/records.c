@@ -67,7 +67,7 @@ static const char *read_attribute(struct reservation *p, const RedisModuleString
     }
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->names[i], p->names[p->n]) == 0)
-            return "ERR two attributes have one name";
+            return "ERR two attributes have the same name";
     p->n++;
     return NULL;
 }

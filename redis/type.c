@@ -262,7 +262,7 @@ static void *rdb_load(RedisModuleIO *io, int version)
 {
     tamis_reason reason = {.text = "cut short"};
     if (version != 0)
-        return cannot_load(io, "a value of tamis", "a newer version has saved it");
+        return cannot_load(io, "a value of tamis", "it was saved by a newer version");
     struct value *v = load_value(io, &reason);
     if (!v)
         return cannot_load(io, "a value of tamis", reason.text);

@@ -255,7 +255,7 @@ static void print_errors(struct running *r, bool all)
 /* Why a host has not answered. */
 static const char *why_not(const struct running *r)
 {
-    return r->began     ? "its answer broke off"
+    return r->began     ? "its answer was cut short"
            : r->foreign ? "its command printed something other than an answer"
            : r->late    ? "no answer in time"
                         : "no answer from the command";

@@ -264,7 +264,7 @@ static bool take_members(struct travelling *q, const struct read_value *v)
     q->limited = limit != NULL;
     q->limit = limit ? strtoull(limit, &end, 10) : 0;
     if (!good || *end || (limit && !q->limit))
-        return not_a_question("a member of another kind");
+        return not_a_question("a member of the wrong type");
     if (!take_words(q, v))
         return not_a_question("its words, or a list that they name");
     return take_known(q, v) || not_a_question("its fields");

@@ -490,7 +490,7 @@ static bool sync_locked(struct syncing *s)
     good = good && write_files(s);
     remove_files(s, good);
     if (good && s->strange)
-        remark("%zu names at %s are not valid names of hosts: ignored", s->strange, s->url);
+        remark("%zu names at %s are not valid host names: ignored", s->strange, s->url);
     return good;
 }
 

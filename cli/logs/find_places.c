@@ -62,8 +62,7 @@ void sight_missed(const struct sight *s, const struct inputs *in, const char *ba
         if (seen->look == LOOK_PASSED && seen->unknown && !in->skip_unknown)
             missed_add(m, base, seen->path, seen->why, true);
         else if (seen->look == LOOK_SAME && in->entry[seen->entry].damaged)
-            missed_add(m, base, seen->path, "damaged when it was indexed, from some place on",
-                       false);
+            missed_add(m, base, seen->path, "damaged part way through when it was indexed", false);
     }
 }
 

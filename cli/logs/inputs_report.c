@@ -77,7 +77,7 @@ static struct report_line line_of(const struct seen *s, const struct inputs *in)
     if (l.entry && l.searched && strcmp(e->path, s->path) != 0)
         l.was = e->path;
     if (l.entry && e->damaged && s->look == LOOK_SAME) {
-        l.why = "damaged, from some place on";
+        l.why = "damaged part way through";
         l.searched = false;
     }
     return l;

@@ -141,7 +141,7 @@ static void gz_padding(struct source *s)
     do {
         for (; s->in_at < s->in_len; s->in_at++)
             if (s->in[s->in_at] != 0) {
-                source_damaged(s, TAMIS_EFORMAT, "what follows the last member is none");
+                source_damaged(s, TAMIS_EFORMAT, "data after the last member is not gzip");
                 return;
             }
     } while (source_fill(s));

@@ -146,7 +146,7 @@ bool ask_for(struct ask *a, const char *path, const char *accept, const struct b
         return system_failed(a);
     if (!read_answer(a))
         return false;
-    return a->status == 200 || failed(a, "the follower refuses the question");
+    return a->status == 200 || failed(a, "the follower rejected the question");
 }
 
 void ask_close(struct ask *a)

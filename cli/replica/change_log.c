@@ -177,7 +177,7 @@ static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed,
             return false;
     }
     log->synced = 0;
-    return f ? ftruncate(log->fd, (off_t)log->end) == 0 || log_failed(log, "it cannot be cut")
+    return f ? ftruncate(log->fd, (off_t)log->end) == 0 || log_failed(log, "it cannot be truncated")
              : true;
 }
 

@@ -213,7 +213,7 @@ static int follow(struct follow *f, bool once, uint64_t limit_ms)
     if (good && lost)
         return complain("%s: check the address", reason.text);
     if (good && never)
-        return complain("%s: never reached in that time: the copies are as they were", reason.text);
+        return complain("%s: not reached in that time: the copies are unchanged", reason.text);
     return !good ? TROUBLE : once && !all ? NONE : FOUND;
 }
 

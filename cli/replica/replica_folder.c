@@ -145,7 +145,7 @@ bool replicas_lock(struct replicas *r)
     tamis_error e = tamis_file_lock(&r->lock, path, NULL, &reason);
     if (e == TAMIS_EBUSY)
         return refuse(
-            "another tamis follow keeps the copies in it: %s: give this one a folder of its own",
+            "another tamis follow is writing to it: %s: give this one a folder of its own",
             r->folder);
     return succeeded(e, &reason, path);
 }

@@ -368,7 +368,7 @@ static enum MHD_Result reply(struct serving *s, struct MHD_Connection *c, struct
         allow = route->posts ? "GET, HEAD, POST" : "GET, HEAD";
         reply_error(r, 405, "%.20s: not here: use %s", method, allow);
     } else if (!r->status && atomic_load(&s->waiting) > WAITING_MOST) {
-        reply_error(r, 503, "too many answers wait to be read: try again later");
+        reply_error(r, 503, "too many answers are waiting to be read: try again later");
     } else if (!r->status) {
         r->text.most = ANSWER_MOST;
         put_into(&r->text);

@@ -69,7 +69,7 @@ int verb_create(int argc, char **argv)
         return TROUBLE;
     files.key_file = family ? family : files.key_file;
     if (no_key && !files.key_file && !make.like)
-        return complain("nobody would know the random key: --no-key: give the key with --family");
+        return complain("the random key would be lost: --no-key: give the key with --family");
     struct store store;
     struct set *made = make_any(&make, &files, path);
     if (!made || !store_lock(&store, path, &files)) {

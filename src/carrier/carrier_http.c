@@ -148,8 +148,8 @@ static enum object_result judge(struct http *h, const char *name, long status,
         return OBJECT_NONE;
     if (status != 200) {
         snprintf(why, sizeof why,
-                 gone ? "not there: is it what tamis publish --to file: wrote?"
-                      : "the server answers %ld",
+                 gone ? "not found: is it a folder that tamis publish --to file: wrote?"
+                      : "the server answered %ld",
                  status);
         http_fail(h, name, why);
         return OBJECT_FAILED;

@@ -229,7 +229,7 @@ static void *run(void *context)
 tamis_error tamis_following_start(tamis_following *f, tamis_reason *reason)
 {
     if (f->running)
-        return fail(reason, TAMIS_EBUSY, "it is followed in a thread already");
+        return fail(reason, TAMIS_EBUSY, "a thread already follows it");
     f->running = pthread_create(&f->thread, NULL, run, f) == 0;
     return f->running ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for a thread");
 }

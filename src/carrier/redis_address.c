@@ -94,7 +94,7 @@ static bool read_url(struct redis_address *a, const char *url, char error[256])
     if (at && memchr(url, ':', (size_t)(at - url))) {
         snprintf(
             error, 256,
-            "everybody on the machine can read a password in an address: set TAMIS_REDIS_PASSWORD, "
+            "anyone on this machine can read a password in an address: set TAMIS_REDIS_PASSWORD, "
             "or TAMIS_REDIS_PASSWORD_FILE to the name of a file with it");
         return false;
     }

@@ -157,7 +157,8 @@ tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *fro
     struct joining j = {.w = w, .from = from};
     tamis_reason why = {0};
     if (!tamis_schema_alike(&w->schema, &from->schema))
-        return fail(reason, TAMIS_EARG, "the joined catalog has other attributes or another key");
+        return fail(reason, TAMIS_EARG,
+                    "the joined catalog has different attributes or a different key");
     j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
     j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
     tamis_error e = j.number && j.words ? TAMIS_OK : no_memory(&why);

@@ -103,7 +103,7 @@ tamis_error patch_open(struct patch_front *front, const uint8_t *data, size_t le
 {
     if (!patch_is(data, len))
         return len > sizeof patch_magic && memcmp(data, patch_magic, 5) == 0
-                   ? fail(reason, TAMIS_EKIND, "this is a structure, not a patch of one")
+                   ? fail(reason, TAMIS_EKIND, "this is a structure, not a patch")
                    : fail(reason, TAMIS_EFORMAT, "not a patch");
     if (len < PATCH_FRONT + PATCH_SUM)
         return fail_at(reason, TAMIS_EFORMAT, len, "cut short after %zu bytes", len);
@@ -336,7 +336,7 @@ static tamis_error may_diff(const struct set *older, const struct set *newer, bo
         return fail(reason, TAMIS_EFAMILY, "the two versions are of different families");
     if (!family_standard(set_family(older)))
         return fail(reason, TAMIS_EKIND,
-                    "filters with a probe function of the caller have no patches");
+                    "filters with a caller's probe function cannot be patched");
     if (set_opt(older)->growth != set_opt(newer)->growth ||
         set_opt(older)->layout != set_opt(newer)->layout ||
         set_opt(older)->deletable != set_opt(newer)->deletable)

@@ -299,12 +299,12 @@ static tamis_error run(struct apply *p, const struct patch_front *front, const u
     if (e == TAMIS_OK)
         e = set_fingerprint(p->made, bits_only, print);
     if (e == broken)
-        return fail_at(reason, e, PATCH_FRONT + p->in.at, "the patch is damaged inside");
+        return fail_at(reason, e, PATCH_FRONT + p->in.at, "the contents of the patch are damaged");
     if (e != TAMIS_OK)
         return fail(reason, e, "the patch was not applied: %s", tamis_error_text(e));
     if (memcmp(print, front->newer, sizeof print) != 0)
         return fail_at(reason, TAMIS_ECHECKSUM, 40,
-                       "the result is not the version that the patch leads to");
+                       "the result is not the version that the patch is for");
     return TAMIS_OK;
 }
 

@@ -111,7 +111,7 @@ static void form_fields(struct cursor *c, struct record_form *form)
     field_zero(c, 8);
     if (form->attributes > TAMIS_ATTRIBUTES_MAX || form->verifiers > VERIFIERS_MAX ||
         names_len > NAMES_MAX)
-        cursor_refuse(c, start, "more attributes or verifiers than records have");
+        cursor_refuse(c, start, "more attributes or verifiers than records can have");
     if (c->wrong)
         return;
     form->names_len = (size_t)names_len;
@@ -305,7 +305,7 @@ static const char *record_wrong(const struct part_record *r, const struct head *
         return "no vector has this shape";
     uint64_t m = record_positions(head, r);
     if (r->ones_max != UINT64_MAX && !(head->counted && r->ones_max <= 4 * m))
-        return "a limit on the bits set that no vector has";
+        return "an impossible limit on the bits set";
     if (r->escapes > (head->counted ? m : 0))
         return "more large counters than bits";
     if (!(r->fpp >= 0))
@@ -318,7 +318,7 @@ static const char *table_wrong(const struct part_record *r)
     bool more = r->id || r->slot || r->k || r->units || r->capacity || r->count || r->ones_max ||
                 r->fpp != 0 || r->born || r->last || r->escapes;
     if (more || r->load > SIZE_MAX / 64)
-        return "what no table has";
+        return "fields that a table does not have";
     return NULL;
 }
 
@@ -334,7 +334,7 @@ static const char *names_wrong(const struct record_form *form)
             return "the name of an attribute";
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(name[i], name[j]) == 0)
-                return "two attributes of one name";
+                return "two attributes with the same name";
         at = (uint64_t)(end - form->names) + 1;
     }
     if (at != form->names_len ||
@@ -359,7 +359,7 @@ static tamis_error check_parts(const struct head *head, const uint8_t *body, tam
                             : table ? table_wrong(&r)
                                     : record_wrong(&r, head, &family);
         if (!wrong && of_records(head) && (r.id || r.slot || r.born || r.last))
-            wrong = "what only layers have";
+            wrong = "fields that only layers have";
         if (!wrong && head->width && (r.units != one->units || r.k != one->k))
             wrong = "vectors of a dynamic filter have one shape";
         uint64_t where = BODY_AT + (uint64_t)(at - body) + c.wrong_at;

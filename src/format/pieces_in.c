@@ -298,11 +298,12 @@ static tamis_error take_pending(struct pieces_in *in, tamis_reason *reason)
     in->set->stack->more->removals.probes_max = 0;
     if (e == TAMIS_OK)
         return e;
-    return fail(reason, e,
-                e == TAMIS_ELIMIT
-                    ? "its pending removals take more memory than this many bytes can state"
-                : e == TAMIS_EFORMAT ? "it was changed while it was read"
-                                     : "no memory for it");
+    return fail(
+        reason, e,
+        e == TAMIS_ELIMIT
+            ? "its pending removals would take more memory than this many bytes can describe"
+        : e == TAMIS_EFORMAT ? "it was changed while it was read"
+                             : "no memory for it");
 }
 
 tamis_error pieces_in_end(struct pieces_in *in, struct set **out, tamis_reason *reason)

@@ -71,7 +71,7 @@ static tamis_error check_options(const tamis_filter *f, const tamis_origin_optio
                     "a filter with shared_adds does not record what changed: create it without");
     if (!family_standard(set_family(&f->set)))
         return fail(reason, TAMIS_EKIND,
-                    "filters with a probe function of the caller cannot be published");
+                    "filters with a caller's probe function cannot be published");
     return TAMIS_OK;
 }
 
@@ -496,7 +496,7 @@ static tamis_error publish_with(tamis_origin *o, bool snapshot, tamis_write writ
     tamis_error e = publish(o, &ed, snapshot, write, context);
     edition_free(o, &ed);
     if (e == TAMIS_EBUSY)
-        return fail(reason, TAMIS_EARG, "the filter has another origin already");
+        return fail(reason, TAMIS_EARG, "the filter already has another origin");
     return e == TAMIS_OK ? e : fail(reason, e, "not published: %s", tamis_error_text(e));
 }
 

@@ -100,7 +100,7 @@ tamis_error record_form_from(struct record_form *form, char names[NAMES_MAX],
         (unsigned)o->value > TAMIS_VERIFY_ATTENUATED)
         return fail(reason, TAMIS_EARG, "an unknown verifier or verification value");
     if (set->growth == TAMIS_WINDOW)
-        return fail(reason, TAMIS_EARG, "records do not forget by age: window is for filters");
+        return fail(reason, TAMIS_EARG, "records do not expire: window is for filters");
     if (set->unique || set->shared_adds || set->add_always || set->tolerate != 0)
         return fail(reason, TAMIS_EARG,
                     "only filters have unique, shared_adds, add_always and tolerate");

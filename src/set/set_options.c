@@ -87,7 +87,7 @@ static tamis_error published_settings(struct settings *set, const tamis_options 
                                       tamis_reason *reason)
 {
     if (o->bits == 0 || o->hashes == 0)
-        return fail(reason, TAMIS_EARG, "bits and hashes go together");
+        return fail(reason, TAMIS_EARG, "bits and hashes must be given together");
     if (o->bits > BITS_MAX || o->hashes > K_MAX)
         return fail(reason, TAMIS_ELIMIT, "a vector has at most 2^40 bits and %d hashes", K_MAX);
     uint64_t unit = layout_unit_bits(set->layout);
@@ -127,11 +127,12 @@ static tamis_error check_options(const tamis_options *o, const struct settings *
     if (set->growth == TAMIS_SMOOTH && set->fpp < LINES_RATE_MIN)
         return fail(
             reason, TAMIS_EARG,
-            "smooth filters support rates from 0.0001 on: use scalable growth for lower ones");
+            "smooth filters support rates of 0.0001 or more: use scalable growth for lower ones");
     if (set->growth == TAMIS_SMOOTH && (set->layout != TAMIS_BLOCKED || o->bits || o->hashes))
         return fail(reason, TAMIS_EARG, "smooth filters have a layout of their own");
     if (set->growth == TAMIS_WINDOW && set->deletable)
-        return fail(reason, TAMIS_EARG, "window filters forget by age; they are not deletable");
+        return fail(reason, TAMIS_EARG,
+                    "window filters expire keys by age; they cannot be deletable");
     if (set->unique && !set->deletable)
         return fail(reason, TAMIS_EARG, "unique is a promise about removals: add deletable");
     if (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED))
@@ -242,7 +243,7 @@ const char *settings_wrong(const struct settings *set, const struct family *fami
     if ((set->deletable && window) || (set->unique && !set->deletable) ||
         (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)) ||
         (set->compact && set->growth != TAMIS_SMOOTH))
-        return "what does not go together";
+        return "settings that exclude one another";
     if (set->vectors_max > (window ? WINDOW_VECTORS_MAX : MATRIX_COLUMNS_MAX) ||
         (dynamic || window ? set->vectors_max < 1u + window : set->vectors_max != 0))
         return "the most vectors";

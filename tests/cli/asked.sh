@@ -138,7 +138,7 @@ printf 'ElfFile\0%0200d\001\002\003' 0 >hurt/b.evtx
 printf 'LPKSHHRH\0\001\002%0200d' 0 >hurt/c.journal
 printf '{"time": "2024-05-01T10:00:00Z"}\n' >hurt/d.jsonl
 tamis index hurt 2>.told
-is hurt-once 2 1 'tamis find: not searched: hurt/a.gz: damaged when it was indexed, from some place on: see tamis info --inputs hurt.tamis' \
+is hurt-once 2 1 'tamis find: not searched: hurt/a.gz: damaged part way through when it was indexed: see tamis info --inputs hurt.tamis' \
     'tamis find hurt --since 2024 -c 2>&1 | grep -v "no time" >.both; s=${PIPESTATUS[0]}; grep -v "^tamis" .both; grep "^tamis" .both >&2; (exit $s)'
 is hurt-named 0 $'a Windows event log\na systemd journal' "" 'tamis info --inputs hurt.tamis | sed -n "s/^passed over.*: //p"'
 finish

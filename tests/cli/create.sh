@@ -101,7 +101,7 @@ is family-alone 0 "fam.key" "" 'ls fam.key*'
 trouble family-twice '--family has its own key: --key-file: leave it out' 'tamis create z --family fam.key --key-file fam.key'
 trouble family-nowhere 'No such file or directory: no/such/key: ' 'tamis create z --family no/such/key'
 trouble family-other 'not a key: f1.tamis: ' 'tamis create z --family f1.tamis'
-trouble no-key-alone 'nobody would know the random key: --no-key: ' 'tamis create z --no-key'
+trouble no-key-alone 'the random key would be lost: --no-key: ' 'tamis create z --no-key'
 
 # What makes no filter.
 trouble no-name 'no name: FILE: ' 'tamis create'
@@ -121,9 +121,9 @@ for count in -1 1.5 abc 1Q 99999999999999999999 1e30 ''; do
 done
 trouble unique-alone 'unique is a promise about removals: add deletable: z: ' 'tamis create z --unique'
 trouble blocked-dynamic 'dynamic filters are bit-sliced' 'tamis create z --growth dynamic --layout blocked'
-trouble deletable-window 'window filters forget by age' 'tamis create z --growth window --deletable'
+trouble deletable-window 'window filters expire keys by age' 'tamis create z --growth window --deletable'
 trouble blocked-h3 'h3 gives an address' 'tamis create z --hash h3 --layout blocked'
-trouble bits-alone 'bits and hashes go together' 'tamis create z --bits 100'
+trouble bits-alone 'bits and hashes must be given together' 'tamis create z --bits 100'
 trouble lambda-alone 'only for flexible filters: --lambda: ' 'tamis create z --lambda 1,2'
 trouble bad-lambda "wrong value '1,x': --lambda: " 'tamis create z --growth flexible --lambda 1,x'
 trouble zero-lambda "wrong value '0': --lambda: " 'tamis create z --growth flexible --lambda 0'

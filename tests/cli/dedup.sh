@@ -48,7 +48,7 @@ is none-lost-if-all-are-printed 0 $'a\nb' 'tamis dedup: 2 lines, 2 new: expected
 # Options that do not apply are refused in memory too.
 trouble option-of-another-growth 'only for dynamic filters: --tolerate: ' 'tamis dedup --tolerate 0.1 </dev/null'
 trouble wrong-lambda "wrong value '-1': --lambda: " 'tamis dedup --lambda=-1 </dev/null'
-trouble hashes-alone 'bits and hashes go together: ' 'tamis dedup --hashes 3 </dev/null'
+trouble hashes-alone 'bits and hashes must be given together: ' 'tamis dedup --hashes 3 </dev/null'
 trouble unique-alone 'unique is a promise about removals: ' 'tamis dedup --unique </dev/null'
 
 # With a file.

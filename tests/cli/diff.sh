@@ -37,7 +37,7 @@ trouble other-family '.*famil.*' 'tamis diff new.tamis lone.tamis >/dev/null'
 trouble not-a-patch '.*: standard input.*: ' 'echo hello | tamis apply new.tamis'
 trouble endless-input 'not a patch: standard input: ' \
     'head -c 100M /dev/zero 2>/dev/null | tamis apply new.tamis; (exit $((PIPESTATUS[0] == 141 ? PIPESTATUS[1] : 1)))'
-trouble filter-as-a-patch 'this is a structure, not a patch of one: big.tamis: ' 'tamis create big.tamis --capacity 1M; tamis apply new.tamis -p big.tamis'
+trouble filter-as-a-patch 'this is a structure, not a patch: big.tamis: ' 'tamis create big.tamis --capacity 1M; tamis apply new.tamis -p big.tamis'
 trouble empty-patch '.*: standard input.*: ' 'tamis apply new.tamis </dev/null'
 trouble half-a-patch '.*: patch.half.*: ' 'tamis diff old.tamis newer.tamis | head -c 60 >patch.half;
     tamis apply old.tamis -p patch.half'

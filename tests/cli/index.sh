@@ -130,7 +130,7 @@ is open-quote 0 $'2,bob\n3,cho' "*" 'tamis index -o open.tamis --attrs ip open.c
 seq 9000 | sed 's/.*/{"ip": "&"}/' | gzip >cut.jsonl.gz
 head -c $(($(stat -c %s cut.jsonl.gz) / 2)) cut.jsonl.gz >half.jsonl.gz
 trouble damaged '.*: half.jsonl.gz: the rest of it was skipped$' 'tamis index -o half.tamis --attrs ip half.jsonl.gz'
-told='tamis find: not searched: half.jsonl.gz: damaged when it was indexed, from some place on: see tamis info --inputs half.tamis'
+told='tamis find: not searched: half.jsonl.gz: damaged part way through when it was indexed: see tamis info --inputs half.tamis'
 is damaged-start 2 '{"ip": "7"}' "$told" 'tamis find half.tamis ip=7'
 is damaged-is-no-proof 2 "" "$told" 'tamis find half.tamis ip=nosuch --trust'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'

@@ -114,7 +114,7 @@ trouble bad-redis 'not an address of Redis: ' 'tamis publish b.tamis --to redis:
 trouble no-server '.*: nothing was published: ' \
     'tamis publish b.tamis --to redis+unix:///nonexistent/sock?name=n --as b --linger 300ms </dev/null 2>&1 | tail -1 >&2; (exit ${PIPESTATUS[0]})'
 is follow-no-server 2 "" "tamis follow: /nonexistent/sock: No such file or directory: trying again
-tamis follow: /nonexistent/sock: No such file or directory: never reached in that time: the copies are as they were" \
+tamis follow: /nonexistent/sock: No such file or directory: not reached in that time: the copies are unchanged" \
     'tamis follow redis+unix:///nonexistent/sock?name=n -o d --for 300ms'
 trouble bad-time "wrong value 'soon': --max-age: " 'tamis publish b.tamis --to file:x --as b --max-age soon'
 trouble bad-weights "wrong value '1': --weights: " 'tamis publish b.tamis --to file:x --as b --weights 1'

@@ -106,7 +106,7 @@ def test_a_host_that_is_away_is_told(hosts):
     assert find(fleet, "ip=" + other["ip"], status=(0,)).stdout   # it was not asked
     (away.folder / "away").unlink()
     (away.folder / "cut").touch()
-    assert "broke off" in find(fleet, *q.words, status=(2,)).stderr
+    assert "was cut short" in find(fleet, *q.words, status=(2,)).stderr
     (away.folder / "cut").unlink()
     (away.folder / "slow").touch()
     done = find(fleet, *q.words, "--timeout", "2s", status=(2,))
@@ -174,7 +174,7 @@ def test_what_is_no_answer_is_not_read_to_its_end(hosts):
 def test_a_number_that_was_cut_off_is_not_counted(hosts):
     names = acting(hosts, 'echo tamis answer 1\necho 100\nprintf 17\n')
     done = find(hosts, "ip=10.0.0.1", "--fresh", "--count", via="sh ./act {host}", status=(2,))
-    assert done.stdout == "%d\n" % (100 * len(names)) and done.stderr.count("broke off") == len(names)
+    assert done.stdout == "%d\n" % (100 * len(names)) and done.stderr.count("was cut short") == len(names)
 
 
 def test_what_a_command_leaves_behind_is_not_waited_for(hosts):

@@ -7,7 +7,7 @@ from conftest import ASAN, wait
 from test_time import Counted
 
 MB = 1 << 20
-OVER = "this dump is over: start again with cursor 0"
+OVER = "this dump has ended: start again with cursor 0"
 CHANGED = "the value changed during its dump: start again with cursor 0"
 FAMILY = {"tamis.family-key": "0123456789abcdef" * 2}
 

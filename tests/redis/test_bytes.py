@@ -147,7 +147,7 @@ def test_cursors(server, r):
     reserve(r, "f", 0.0001, 1000000)
     reserve(r, "other", 0.0001, 1000000)
     first, _ = r.execute_command("TAMIS.DUMP", "f", 0)
-    over = "this dump is over: start again with cursor 0"
+    over = "this dump has ended: start again with cursor 0"
     assert refused(r, "TAMIS.DUMP", "other", first) == over  # of another key
     r2 = server.client(db=2)
     r2.execute_command("TAMIS.ADD", "f", "x")

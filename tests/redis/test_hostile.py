@@ -403,7 +403,7 @@ def test_cursors_and_pieces_in_disorder(server, r):
                     whole += 1
             except redis.ResponseError as error:
                 assert any(text in str(error) for text in (
-                    "dump is over", "changed during", "another dump", "the cursor is", "not found",
+                    "dump has ended", "changed during", "another dump", "the cursor is", "not found",
                     "received bad data", "would block", "no such key", "are the same")), error
     finally:
         r.config_set("tamis.work-limit", 8 << 20)

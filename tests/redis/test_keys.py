@@ -121,7 +121,7 @@ def test_reserve_refuses(r):
         ("k", 0.1, 10, "UNIQUE"):
             "could not create filter: unique is a promise about removals: add deletable",
         ("k", 0.1, 10, "GROWTH", "window", "DELETABLE"):
-            "could not create filter: window filters forget by age; they are not deletable",
+            "could not create filter: window filters expire keys by age; they cannot be deletable",
         ("k", 0.1, 10, "LIKE", "no"): "LIKE: there is no such key",
         ("k", "LIKE", "no"): "LIKE: there is no such key",
         ("k", "LIKE", "f", "DELETABLE"): "LIKE without rate and capacity takes no other options",

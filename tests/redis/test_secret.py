@@ -89,8 +89,8 @@ def test_who_may_have_it(servers):
     cursor, _ = r.execute_command("BF.SCANDUMP", "f", 0, "WITHKEY")
     user = tenant(server)
     for at in (cursor, cursor >> 40 << 40):
-        assert "dump is over" in refused(user, "BF.SCANDUMP", "f", at)
-        assert "dump is over" in refused(user, "TAMIS.DUMP", "f", at)
+        assert "dump has ended" in refused(user, "BF.SCANDUMP", "f", at)
+        assert "dump has ended" in refused(user, "TAMIS.DUMP", "f", at)
     script = "return redis.call('TAMIS.DUMP', KEYS[1], 0, 'WITHKEY')"
     assert "WITHKEY needs the permission" in refused(user, "EVAL", script, 1, "f")
     assert "WITHKEY needs the permission" in refused(r, "EVAL", script, 1, "f")

@@ -174,7 +174,7 @@ def test_two_followers_do_not_share_a_folder(world):
     done = subprocess.run([TAMIS, "follow", world.url, "-o", "d", "--for", "5s"], cwd=world.folder,
                           capture_output=True, text=True, timeout=WAIT)
     assert done.returncode == 2
-    assert "another tamis follow keeps the copies in it: d: " in done.stderr
+    assert "another tamis follow is writing to it: d: " in done.stderr
     first.kill()
     first.wait()
     world.run("follow", world.url, "-o", "d", "--once", "--for", "120s")
