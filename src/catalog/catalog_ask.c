@@ -265,16 +265,50 @@ static void add_unknown(const struct query *q, uint32_t relation)
             q->found[i >> 6] |= UINT64_C(1) << (i & 63);
 }
 
-static void add_in_range(const struct query *q, const tamis_condition *c)
+static int by_low(const void *a, const void *b)
 {
+    return tamis_order_compare(((const tamis_range *)a)->low, ((const tamis_range *)b)->low);
+}
+
+/* Sorted by their low ends, each with the highest end of those up to it: of the ranges that begin before the end of a
+   segment, one reaches its start if the highest end does. */
+static void sort_ranges(tamis_range *ranges, size_t n)
+{
+    qsort(ranges, n, sizeof *ranges, by_low);
+    for (size_t i = 1; i < n; i++)
+        if (tamis_order_compare(ranges[i].high, ranges[i - 1].high) < 0)
+            ranges[i].high = ranges[i - 1].high;
+}
+
+static bool meets_any(const tamis_range *sorted, size_t n, const tamis_range *here)
+{
+    size_t before = 0;
+    for (size_t end = n, half; before < end;) {
+        half = before + (end - before) / 2;
+        if (tamis_order_compare(sorted[half].low, here->high) <= 0)
+            before = half + 1;
+        else
+            end = half;
+    }
+    return before && tamis_order_compare(here->low, sorted[before - 1].high) <= 0;
+}
+
+static tamis_error add_in_range(const struct query *q, const tamis_condition *c,
+                                tamis_reason *reason)
+{
+    const tamis_allocator *a = &q->c->allocator;
+    tamis_range *sorted = mem_new(a, c->n_ranges, sizeof *sorted);
+    if (!sorted)
+        return fail(reason, TAMIS_ENOMEM, "no memory for a query");
+    memcpy(sorted, c->ranges, c->n_ranges * sizeof *sorted);
+    sort_ranges(sorted, c->n_ranges);
     for (uint64_t i = 0; i < q->c->segments; i++) {
         tamis_range here = catalog_bounds(q->c, i, c->attribute);
-        for (size_t j = 0; j < c->n_ranges; j++)
-            if (tamis_order_compare(here.low, here.high) <= 0 &&
-                tamis_order_compare(here.low, c->ranges[j].high) <= 0 &&
-                tamis_order_compare(c->ranges[j].low, here.high) <= 0)
-                q->found[i >> 6] |= UINT64_C(1) << (i & 63);
+        if (tamis_order_compare(here.low, here.high) <= 0 && meets_any(sorted, c->n_ranges, &here))
+            q->found[i >> 6] |= UINT64_C(1) << (i & 63);
     }
+    mem_free(a, sorted, c->n_ranges, sizeof *sorted);
+    return TAMIS_OK;
 }
 
 static tamis_error ask_condition(struct query *q, const tamis_condition *c, tamis_reason *reason)
@@ -294,8 +328,8 @@ static tamis_error ask_condition(struct query *q, const tamis_condition *c, tami
     }
     if (c->n)
         add_unknown(q, at);
-    if (c->n_ranges)
-        add_in_range(q, c);
+    if (c->n_ranges && e == TAMIS_OK)
+        e = add_in_range(q, c, reason);
     keep_found(q);
     return e;
 }

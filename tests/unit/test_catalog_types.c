@@ -532,12 +532,99 @@ TEST(fronts_grow_with_updates)
     tamis_catalog_close(c);
 }
 
+/* ---- many ranges ----------------------------------------------------------------------------- */
+
+/* Segments from `low[i]` to `low[i] + wide[i]`, of one code at least. */
+static tamis_catalog *range_catalog(const uint32_t *low, const uint32_t *wide, size_t n)
+{
+    static const tamis_attribute code = {.name = "code", .type = TAMIS_INT, .bounds_only = true};
+    tamis_catalog_options o = {.attributes = &code, .n_attributes = 1, .key = KEY};
+    tamis_catalog_writer *w = NULL;
+    tamis_catalog *c = NULL;
+    tamis_gather *g = NULL;
+    CHECK(tamis_catalog_create(&w, "r.tamis", &o, NULL) == TAMIS_OK);
+    CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+    for (size_t i = 0; i < n; i++) {
+        for (int high = 0; high < 2; high++) {
+            char text[24];
+            int len = sprintf(text, "%u", low[i] + high * wide[i]);
+            CHECK(tamis_gather_add(g, &(tamis_key){text, (size_t)len}) == TAMIS_OK);
+        }
+        CHECK(tamis_catalog_put(w, g, NULL, 0, NULL) == TAMIS_OK);
+    }
+    CHECK(tamis_catalog_commit(w, NULL, 0, NULL) == TAMIS_OK);
+    CHECK(tamis_catalog_open(&c, "r.tamis", NULL, NULL) == TAMIS_OK);
+    tamis_gather_free(g);
+    tamis_catalog_abandon(w);
+    return c;
+}
+
+/* In any order, overlapping, one within another, and empty ones: each segment as one by one. */
+TEST(any_of_many_ranges_may_meet_a_segment)
+{
+    enum { SEGMENTS = 70 };
+    uint64_t rng = harness_seed(), met = 0;
+    uint32_t low[SEGMENTS], wide[SEGMENTS];
+    tamis_range ranges[64];
+    for (size_t i = 0; i < SEGMENTS; i++) {
+        low[i] = (uint32_t)(rng_next(&rng) % (10000));
+        wide[i] = (uint32_t)(rng_next(&rng) % (i % 3 ? 10 : 2000));
+    }
+    tamis_catalog *c = range_catalog(low, wide, SEGMENTS);
+    for (int round = 0; round < HARNESS_TIMES(200, 20000); round++) {
+        size_t n = 1 + (rng_next(&rng) % (round % 2 ? 64 : 6));
+        for (size_t i = 0; i < n; i++) {
+            int64_t at = (int64_t)(rng_next(&rng) % (10000));
+            int64_t len = (int64_t)(rng_next(&rng) % (i % 7 ? 20 : 300));
+            ranges[i] = (tamis_range){{at, i & 1}, {at + len, 0}};
+        }
+        const tamis_condition asked = {.ranges = ranges, .n_ranges = n};
+        uint64_t bits[2] = {0}, wrong = 0;
+        CHECK(tamis_catalog_ask(c, &asked, 1, bits, NULL, NULL) == TAMIS_OK);
+        for (size_t i = 0; i < SEGMENTS; i++) {
+            const tamis_range here = {{low[i], 0}, {low[i] + wide[i], 0}};
+            bool meets = false;
+            for (size_t j = 0; j < n; j++)
+                meets |= tamis_order_compare(here.low, ranges[j].high) <= 0 &&
+                         tamis_order_compare(ranges[j].low, here.high) <= 0;
+            wrong += meets != (bits[i / 64] >> i % 64 & 1);
+            met += meets;
+        }
+        CHECK_MSG(wrong == 0, "%zu ranges: %" PRIu64 " segments differ", n, wrong);
+    }
+    CHECK(met > 1000);
+    tamis_catalog_close(c);
+}
+
 /* ---- costs ----------------------------------------------------------------------------------- */
 
 /* Keys that all differ, with memory for a few: runs of the fronts are merged in tiers. */
 COST(fronts_are_merged_in_tiers, 160000)
 {
     front_put(front_writer(true, 65536), 0, n / 1000, 1000, 1 << 20);
+}
+
+/* Segments and ranges: not every one is compared with every other. */
+COST(ranges_are_searched, 1 << 16)
+{
+    size_t segments = n / 64;
+    uint32_t *low = calloc(segments, sizeof *low), *wide = calloc(segments, sizeof *wide);
+    tamis_range *ranges = calloc(n, sizeof *ranges);
+    uint64_t *bits = calloc(segments / 64 + 1, sizeof *bits);
+    for (size_t i = 0; i < segments; i++)
+        low[i] = (uint32_t)(128 * i + 1);
+    for (size_t i = 0; i < n; i++)
+        ranges[i].low.whole = ranges[i].high.whole = (int64_t)(2 * (i * 7919 % n));
+    tamis_catalog *c = range_catalog(low, wide, segments);
+    const tamis_condition asked = {.ranges = ranges, .n_ranges = n};
+    tamis_catalog_answer answer;
+    CHECK(tamis_catalog_ask(c, &asked, 1, bits, &answer, NULL) == TAMIS_OK);
+    CHECK(answer.candidates == 0);
+    tamis_catalog_close(c);
+    free(low);
+    free(wide);
+    free(ranges);
+    free(bits);
 }
 
 /* One line of words, all different, and of bytes that are all one token. */
