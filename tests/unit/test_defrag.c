@@ -104,6 +104,12 @@ static void check_value(struct value *v, unsigned least)
     bytes_free(&after);
 }
 
+static void add_some(tamis_filter *f, uint64_t from, uint64_t to)
+{
+    for (uint64_t key = from; key < to; key++)
+        CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+}
+
 TEST(values_move)
 {
     static const tamis_options kinds[] = {
@@ -123,12 +129,39 @@ TEST(values_move)
         o.allocator = &value_allocator;
         if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
             continue;
-        for (uint64_t key = 0; key < 2000; key++)
-            CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
+        add_some(f, 0, 2000);
         for (uint64_t key = 0; o.deletable && key < 200; key++)
             CHECK(tamis_filter_remove(f, &key, sizeof key, NULL) == TAMIS_OK);
         /* value, head, lines and their stash; stacks and vectors have more */
         check_value(value_of(filter_set(f)), set_has_stack(filter_set(f)) ? 6 : 4);
+    }
+    CHECK(value_counts().values == 0);
+}
+
+/* Sixteen parts, each with a stash, and the shelf. All that is found before is found after. */
+TEST(lines_of_many_parts_move)
+{
+    enum { KEYS = 100000 };
+    server_start();
+    for (unsigned deletable = 0; deletable < 2; deletable++) {
+        tamis_options o = {
+            .growth = TAMIS_SMOOTH, .deletable = deletable, .allocator = &value_allocator};
+        tamis_filter *f;
+        if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
+            continue;
+        add_some(f, 0, KEYS);
+        struct value *v = value_of(filter_set(f));
+        for (unsigned late = 0; late < 2; late++) {
+            unsigned moved;
+            v = defragged(v, late, &moved);
+            CHECK_MSG(moved >= 2 + 16 * 2, "%u", moved);
+            uint64_t missed = 0;
+            for (uint64_t key = 0; key < KEYS; key++)
+                missed += !tamis_filter_has(as_filter(v->set), &key, sizeof key);
+            CHECK_MSG(missed == 0, "%g", (double)missed);
+            add_some(as_filter(v->set), (late + 1) * KEYS, (late + 2) * KEYS); /* it still grows */
+        }
+        check_value(v, 2 + 16 * 2);
     }
     CHECK(value_counts().values == 0);
 }

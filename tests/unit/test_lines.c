@@ -284,12 +284,13 @@ TEST(small_sets_are_small)
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* Adds in batches beside adds one by one: the same answers, the same entries. */
-static void add_in_batches(double fpp, bool once, uint64_t most, uint64_t seed)
+/* Adds and removals in batches beside those one by one: the same answers, the same entries. */
+static void change_in_batches(const struct lines_kernel *kernel, double fpp, bool once,
+                              uint64_t most, uint64_t seed)
 {
     enum { RUN = 700 };
     static tamis_digest digests[RUN];
-    static uint8_t fresh[RUN];
+    static uint8_t fresh[RUN], taken[RUN];
     struct lines many = {0}, one = {0};
     uint64_t rng = seed;
     CHECK(lines_init(&many, &mem_system, fpp) == TAMIS_OK &&
@@ -298,10 +299,10 @@ static void add_in_batches(double fpp, bool once, uint64_t most, uint64_t seed)
         size_t n = 1 + rng_next(&rng) % RUN, added;
         for (size_t i = 0; i < n; i++) /* one in eight comes again */
             digests[i] = digest_of(rng_next(&rng) % 8 ? done + i : rng_next(&rng) % (done + i + 1));
-        CHECK(lines_add_many(&many, digests, n, once, fresh, &added) == TAMIS_OK && added == n);
+        CHECK(kernel->add(&many, digests, n, once, fresh, &added) == TAMIS_OK && added == n);
         for (size_t i = 0; i < n; i++) {
             bool found = lines_has_one(&one, digests[i]);
-            CHECK_MSG(fresh[i] == !found, "key %zu after %" PRIu64, i, done);
+            CHECK_MSG(fresh[i] == !found, "%s: key %zu after %" PRIu64, kernel->name, i, done);
             if (!found || !once)
                 CHECK(lines_add_slowly(&one, digests[i], false, !found) == TAMIS_OK);
         }
@@ -309,15 +310,29 @@ static void add_in_batches(double fpp, bool once, uint64_t most, uint64_t seed)
     }
     CHECK(many.keys == one.keys && lines_equal(&many, &one));
     CHECK(lines_rate(&many) == lines_rate(&one));
+    for (uint64_t done = 0; done < most; done += RUN) { /* some twice, some that were never there */
+        for (size_t i = 0; i < RUN; i++)
+            digests[i] = digest_of(rng_next(&rng) % 8 ? done + i : rng_next(&rng) % (2 * most));
+        kernel->take(&many, digests, RUN, taken);
+        for (size_t i = 0; i < RUN; i++) {
+            bool there = lines_take_slowly(&one, digests[i]);
+            one.keys -= there; /* the kernels count */
+            CHECK_MSG(taken[i] == there, "%s: key %zu of %" PRIu64 " removed", kernel->name, i,
+                      done);
+        }
+    }
+    CHECK(many.keys == one.keys && lines_equal(&many, &one));
     lines_free(&many);
     lines_free(&one);
 }
 
-TEST(batches_add_what_single_adds_do)
+TEST(batches_do_what_single_keys_do)
 {
-    for (unsigned i = 0; i < 5; i++)
-        for (int once = 0; once < 2; once++)
-            add_in_batches(rates[i], once, HARNESS_TIMES(120000, 2000000), harness_seed() + i);
+    for (unsigned k = 0; k < kernels_here(); k++)
+        for (unsigned i = 0; i < 5; i++)
+            for (int once = 0; once < 2; once++)
+                change_in_batches(kernels[k], rates[i], once, HARNESS_TIMES(60000, 2000000),
+                                  harness_seed() + i);
 }
 
 /* Through all widths that the rate asks for. */

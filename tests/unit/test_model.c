@@ -75,25 +75,55 @@ TEST(smooth_filters_do_as_the_model)
     }
 }
 
-/* Of each kind of fault, every one is reported. */
-TEST(planted_faults_are_caught)
+/* Programs of some kind with a fault planted in each: every one is reported. */
+static void check_planted(enum interp_plant plant, void (*shape)(uint8_t *program))
 {
     uint64_t rng = harness_seed();
-    for (enum interp_plant plant = PLANT_ADD; plant < PLANT_COUNT; plant++) {
-        unsigned planted = 0, caught = 0, tried = 0;
-        for (; planted < 50 && tried < 5000; tried++) {
-            uint8_t program[ROOM];
-            struct interp_report report;
-            size_t len = interp_random(&rng, program, ROOM);
-            bool good = interp_run(program, len, plant, &report);
-            planted += report.planted;
-            caught += report.planted && !good;
-            if (report.planted && good)
-                print_program(program, len);
-        }
-        CHECK_MSG(planted == 50, "fault %d: planted %u times in %u", (int)plant, planted, tried);
-        CHECK_MSG(caught == planted, "fault %d: caught %u of %u", (int)plant, caught, planted);
+    unsigned planted = 0, caught = 0, tried = 0;
+    for (; planted < 50 && tried < 5000; tried++) {
+        uint8_t program[ROOM];
+        struct interp_report report;
+        size_t len = interp_random(&rng, program, ROOM);
+        if (shape)
+            shape(program);
+        bool good = interp_run(program, len, plant, &report);
+        planted += report.planted;
+        caught += report.planted && !good;
+        if (report.planted && good)
+            print_program(program, len);
     }
+    CHECK_MSG(planted == 50, "fault %d: planted %u times in %u", (int)plant, planted, tried);
+    CHECK_MSG(caught == planted, "fault %d: caught %u of %u", (int)plant, caught, planted);
+}
+
+TEST(planted_faults_are_caught)
+{
+    for (enum interp_plant plant = PLANT_ADD; plant < PLANT_COUNT; plant++)
+        check_planted(plant, NULL);
+}
+
+static void smooth_plain(uint8_t *program)
+{
+    interp_smooth(program, false, false);
+}
+
+static void smooth_past_capacity(uint8_t *program)
+{
+    interp_smooth(program, false, true);
+}
+
+static void smooth_deletable(uint8_t *program)
+{
+    interp_smooth(program, true, false);
+}
+
+TEST(faults_planted_in_smooth_filters_are_caught)
+{
+    check_planted(PLANT_ADD, smooth_plain);
+    check_planted(PLANT_ADD, smooth_past_capacity);
+    check_planted(PLANT_ADD, smooth_deletable);
+    check_planted(PLANT_REMOVE, smooth_deletable);
+    check_planted(PLANT_TWICE, smooth_deletable);
 }
 
 TEST(failing_programs_are_shrunk)

@@ -569,7 +569,7 @@ TEST(small_sets_take_little)
                   (double)(fault.bytes - before));
         double bits = 8 * (double)facts.bytes / (double)(n + 1);
         CHECK_MSG(n >= 10 || facts.bytes <= 256, "%g bytes for ten keys", (double)facts.bytes);
-        CHECK_MSG(n < 999 || bits <= 31, "%g bits per key at %g", bits, (double)(n + 1));
+        CHECK_MSG(n < 999 || bits <= 30, "%g bits per key at %g", bits, (double)(n + 1));
     }
     tamis_filter_free(other);
     tamis_filter_free(f);
