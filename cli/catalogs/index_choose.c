@@ -4,7 +4,8 @@
  * times the bits per key is the cost of an attribute. Within the budget the attributes are taken
  * that distinguish records best.
  *
- *     cost of an attribute   distinct values in a segment * 12 bits (0.3 %)
+ *     cost of an attribute   distinct values in a segment, and of addresses and paths the networks and prefixes
+ *                            that are keys too, * 12 bits (0.3 %)
  *     cost of a pair         distinct pairs in a segment * 22 bits (0.3 % over a hundred segments)
  *     budget                 3 % of the text, 5 % with words, minus 0.5 % for the fronts; but the best
  *                            attribute is taken whatever it costs, unless lines have their words: where
@@ -50,6 +51,7 @@ struct distinct_growth {
 struct sampled {
     const char *name;
     struct distinct_growth values;
+    struct distinct_growth keys; /* of distinct addresses and paths: they have several each */
     uint64_t records, there;     /* records that have it; with a value that is not empty */
     uint64_t before;             /* records that had it before the current file */
     uint64_t zeros;              /* numbers with leading zeros */
@@ -228,6 +230,26 @@ static struct sampled *field_of(struct sample *s, const char *name)
     return s->failed ? NULL : &s->field[s->last];
 }
 
+struct keys_of {
+    struct sample *sample;
+    struct sampled *field;
+};
+
+static void give_key(void *context, tamis_key key, bool part)
+{
+    struct keys_of *of = context;
+    of->sample->failed |= !growth_put(&of->field->keys, bytes_hash(key.data, key.len) + part);
+}
+
+/* Counts the keys of a new address or path. */
+static void count_keys(struct sample *s, struct sampled *f, const struct read_value *v)
+{
+    tamis_type type = guess(f);
+    struct keys_of of = {s, f};
+    if (type == TAMIS_IP || type == TAMIS_PATH)
+        tamis_type_keys(type, (tamis_key){v->data, v->len}, give_key, &of);
+}
+
 static bool visit(void *context, uint64_t record, const char *name, const struct read_value *v)
 {
     struct sample *s = context;
@@ -239,15 +261,19 @@ static bool visit(void *context, uint64_t record, const char *name, const struct
     f->records++;
     for (; v; v = v->next) {
         uint64_t hash = bytes_hash(v->data, v->len);
+        size_t known = f->values.n;
         s->failed |= !growth_put(&f->values, hash) ||
                      !room_for(&s->cell, s->n_cells, &s->cells_room, sizeof *s->cell);
         if (s->failed)
             return false;
         s->cell[s->n_cells++] = (struct cell){s->first + record, hash, (size_t)(f - s->field)};
-        if (v->len)
+        if (v->len) {
             look_at(s, f, v);
+            if (f->values.n > known)
+                count_keys(s, f, v);
+        }
     }
-    return true;
+    return !s->failed;
 }
 
 static void give_word(void *context, tamis_key key, bool part)
@@ -312,13 +338,29 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
+/* Bytes of text in a segment. */
+static double segment_of(const struct sample *s)
+{
+    double segment = (double)s->inputs->segment;
+    return segment < s->total ? segment : s->total;
+}
+
 /* In a segment, as a share of its text; they occurred in this much text of the sample. */
 static double share_of(const struct sample *s, const struct distinct_growth *g, uint64_t text,
                        double bytes)
 {
-    double segment = (double)s->inputs->segment;
-    segment = segment < s->total ? segment : s->total;
+    double segment = segment_of(s);
     return text ? growth_at(g, segment / (double)text) * bytes / segment : 0;
+}
+
+/* Keys per distinct value. They become fewer the more values there are, since networks and prefixes are shared. */
+static double keys_each(const struct sample *s, const struct sampled *f)
+{
+    if (f->type == TAMIS_WORDS)
+        return f->looked ? 1 + (double)f->spaces / (double)f->looked : 1;
+    double values = share_of(s, &f->values, s->text, segment_of(s));
+    bool parted = (f->type == TAMIS_IP || f->type == TAMIS_PATH) && f->keys.n && values > 0;
+    return parted ? growth_at(&f->keys, values / (double)f->values.n) / values : 1;
 }
 
 static double interest(const struct sampled *f)
@@ -334,10 +376,7 @@ static void weigh(struct sample *s)
     for (size_t i = 0; i < s->n; i++) {
         struct sampled *f = &s->field[i];
         f->type = time && strcmp(f->name, time) == 0 ? TAMIS_TIME : guess(f);
-        double keys = 1;
-        if (f->type == TAMIS_WORDS && f->looked)
-            keys += (double)f->spaces / (double)f->looked;
-        f->cost = share_of(s, &f->values, s->text, keys * KEY_BYTES);
+        f->cost = share_of(s, &f->values, s->text, keys_each(s, f) * KEY_BYTES);
         f->worth = s->records ? (double)f->records / (double)s->records *
                                     __builtin_log2(1 + (double)f->values.n) * interest(f)
                               : 0;
@@ -572,7 +611,7 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
         fill_types(&s, attrs);
     good = good && !s.failed;
     for (size_t i = 0; i < s.n; i++)
-        free(s.field[i].values.slot);
+        free(s.field[i].values.slot), free(s.field[i].keys.slot);
     free(s.field);
     free(s.most);
     free(s.cell);

@@ -92,6 +92,14 @@ is dec 0 2 "" 'tamis find t.tamis 3=1.5 -c'
 is time 0 2 "" 'tamis find t.tamis 4=2024-01-31T22:59:59Z -c'
 is empty-typed 0 '3;x7;1.5x;' "" 'tamis find t.tamis 4='
 is format-given 0 "{1" "" 'printf "a\tb\n{1\t2\n" >odd.txt; tamis index -o o.tamis --attrs a --format tsv odd.txt; tamis find o.tamis a={1 | cut -f 1'
+# What -v states as the cost of an attribute is what the catalog has of it: networks of addresses and prefixes of paths too.
+awk 'BEGIN {srand(7); for (i = 0; i < 9000; i++) printf "%d.%d.%d.%d - - [01/May/2024:%02d:%02d:%02d +0000] \"GET /%d/%d/%d HTTP/1.1\" 200 5 \"-\" \"%0500d\"\n",
+    rand() * 250, rand() * 250, rand() * 250, rand() * 250, i / 3600, i / 60 % 60, i % 60, rand() * 5000, rand() * 5000, rand() * 5000, 0}' >costs.log
+tamis index -v costs.log 2>costs.told
+json cost-stated 'tamis info --json costs.log.tamis' \
+    'all(0.85 < r["bytes"] / d["input_text"] / (float(line.split()[-5]) / 100) < 1.15
+         for r in d["relations"] for line in open("costs.told") if "indexed: %s:%s:" % (r["name"], r["type"]) in line and r["name"] in ("host", "path"))
+     and sum("indexed: host:ip" in line or "indexed: path:path" in line for line in open("costs.told")) == 2'
 # A table that only its content makes one: a quote that its line does not close glues no lines, however it grows or is packed.
 mkdir glue
 (echo time,level,msg; printf '2024-05-01T10:00:%02dZ,INFO,a\n' $(seq 9)
