@@ -563,7 +563,7 @@ static tamis_catalog *range_catalog(const uint32_t *low, const uint32_t *wide, s
 TEST(any_of_many_ranges_may_meet_a_segment)
 {
     enum { SEGMENTS = 70 };
-    uint64_t rng = harness_seed(), met = 0;
+    uint64_t rng = harness_seed(), met = 0, all = 0;
     uint32_t low[SEGMENTS], wide[SEGMENTS];
     tamis_range ranges[64];
     for (size_t i = 0; i < SEGMENTS; i++) {
@@ -589,10 +589,11 @@ TEST(any_of_many_ranges_may_meet_a_segment)
                          tamis_order_compare(ranges[j].low, here.high) <= 0;
             wrong += meets != (bits[i / 64] >> i % 64 & 1);
             met += meets;
+            all++;
         }
         CHECK_MSG(wrong == 0, "%zu ranges: %" PRIu64 " segments differ", n, wrong);
     }
-    CHECK(met > 1000);
+    CHECK(met > all / 100 && met < all);
     tamis_catalog_close(c);
 }
 
