@@ -274,7 +274,7 @@ static void dump_over(struct dump *d, struct value *v)
 /* Replies with at most `room` bytes from `from` on. Their cursor is the position after them plus
    `plus`, or 0 at the end: with the last piece, for clients of BF and CF after it. */
 static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, uint64_t from,
-                        size_t room, uint64_t plus, enum dialect dialect)
+                        size_t room, uint64_t plus, enum command_dialect dialect)
 {
     uint64_t total = d->out ? pieces_out_size(d->out) : d->bytes.len;
     const char *data = d->bytes.data;
@@ -324,7 +324,8 @@ static bool foreign_asked(RedisModuleCtx *ctx, RedisModuleString *name, long lon
 }
 
 /* SCANDUMP, except for OURS. */
-static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum dialect dialect)
+static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                     enum command_dialect dialect)
 {
     static const char *const wrong[] = {[OURS] =
                                             "ERR the cursor is 0, or what the last call replied",

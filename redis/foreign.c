@@ -346,7 +346,7 @@ struct packed_part {
     uint8_t log2;
 } __attribute__((packed));
 
-bool foreign_head(const void *data, size_t len, enum dialect dialect)
+bool foreign_head(const void *data, size_t len, enum command_dialect dialect)
 {
     struct packed_head head;
     if (cuckoo_head(len))

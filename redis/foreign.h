@@ -44,7 +44,7 @@ void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top);
 /* Loads a filter from chunks: foreign_head tests for the first chunk of a Bloom filter (BF), a cuckoo
    filter (CF) or either (OURS); then a filter of up to that many bytes is created with all bytes missing,
    or NULL and why; then chunks are added in order. */
-bool foreign_head(const void *data, size_t len, enum dialect dialect);
+bool foreign_head(const void *data, size_t len, enum command_dialect dialect);
 struct foreign *foreign_begin(const void *data, size_t len, uint64_t most, const char **why);
 bool foreign_add_chunk(struct foreign *f, uint64_t cursor, const void *chunk, size_t len);
 /* The first chunk, and the chunk at a cursor, which starts at 1; 0: there is no chunk. */
@@ -79,7 +79,7 @@ uint64_t top_items(const struct value *v);
 bool foreign_full(RedisModuleCtx *ctx, const struct value *v);
 /* LOADCHUNK and SCANDUMP. False: the bytes are not RedisBloom's, and it has not replied. */
 bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor,
-                         enum dialect dialect);
+                         enum command_dialect dialect);
 void foreign_dumps_chunk(RedisModuleCtx *ctx, const struct value *v, long long cursor);
 /* Writes it as commands of an append-only file. */
 void foreign_emit(RedisModuleIO *io, RedisModuleString *key, const struct value *v);

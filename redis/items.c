@@ -396,7 +396,7 @@ static size_t remove_batch(struct value *v, RedisModuleString **items, size_t n,
 
 /* Removes the items and replies; stores those that changed the filter in `changed` and returns their number. */
 static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString **items, size_t n,
-                         RedisModuleString **changed, long *replies, enum dialect dialect)
+                         RedisModuleString **changed, long *replies, enum command_dialect dialect)
 {
     uint8_t outcomes[BATCH];
     size_t all = 0, m = 0;
@@ -429,7 +429,8 @@ static void replicate_removal(RedisModuleCtx *ctx, const struct value *v, RedisM
         rm.Replicate(ctx, "TAMIS.MDEL", "sv", name, items, n);
 }
 
-static const char *not_removable(const struct value *v, const char *error, enum dialect dialect)
+static const char *not_removable(const struct value *v, const char *error,
+                                 enum command_dialect dialect)
 {
     if (dialect == CF)
         return v ? NULL : error && strcmp(error, WRONG_TYPE) != 0 ? error : "Not found";
@@ -439,7 +440,7 @@ static const char *not_removable(const struct value *v, const char *error, enum 
 }
 
 int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
-                 bool many, enum dialect dialect)
+                 bool many, enum command_dialect dialect)
 {
     const char *error;
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ | RM_WRITE);

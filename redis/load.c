@@ -17,7 +17,7 @@ struct loaded_piece {
     uint64_t offset, limit; /* memory limit of the value, 0 if not given */
     const char *data;
     size_t len;
-    enum dialect dialect;
+    enum command_dialect dialect;
     const uint8_t *key; /* for bytes without their key: the server's if none is given */
     bool own;           /* it is the key of the server that it comes from */
 };
@@ -228,7 +228,8 @@ COMMAND(command_load)
     return load(ctx, &p);
 }
 
-static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum dialect dialect)
+static int load_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                      enum command_dialect dialect)
 {
     long long cursor;
     if (argc != 4)

@@ -265,21 +265,21 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
 extern const long long removal_replies[3]; /* for each tamis_removed */
 
 /* The three families of commands, whose replies differ slightly. */
-enum dialect { OURS, BF, CF };
+enum command_dialect { OURS, BF, CF };
 
 struct adding {
     RedisModuleString *name, **items;
     size_t n;
     bool many; /* reply with an array */
     bool nx;   /* add only what seems to be absent */
-    enum dialect dialect;
+    enum command_dialect dialect;
     size_t added; /* items processed */
     bool changed;
 };
 /* c: the options for a value that does not exist yet; NULL if the command has none. */
 int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c);
 int remove_items(RedisModuleCtx *ctx, RedisModuleString *name, RedisModuleString **items, size_t n,
-                 bool many, enum dialect dialect);
+                 bool many, enum command_dialect dialect);
 
 /* ---- foreign_cuckoo.c ---- */
 /* The probability of a false positive with this many slots per bucket, of which this share is taken. */

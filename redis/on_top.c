@@ -266,7 +266,7 @@ COMMAND(command_convert)
 
 /* LOADCHUNK with RedisBloom's bytes. Returns false, without a reply, if they are not. */
 bool foreign_loads_chunk(RedisModuleCtx *ctx, RedisModuleString **argv, long long cursor,
-                         enum dialect dialect)
+                         enum command_dialect dialect)
 {
     size_t len;
     const char *data = rm.StringPtrLen(argv[3], &len), *why = NULL;

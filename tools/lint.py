@@ -411,14 +411,14 @@ def rule_words(tree):
             for pattern, instead in WORDINGS for match in pattern.finditer(text)]
 
 
-def rule_struct_names(tree):
-    """a struct name means one thing in the product"""
+def rule_tags(tree):
+    """a tag means one thing in the product"""
     found, seen = [], {}
     for path, number, match in each_line(tree, tree.c_files(PRODUCT), re.compile(
-            r"^\s*(?:typedef |static |const |extern )*(?:struct|union) (\w+) \{")):
+            r"^\s*(?:typedef |static |const |extern )*(?:struct|union|enum) (\w+) \{")):
         name = match.group(1)
         if name in seen:
-            found.append("%s:%d: struct %s is in %s too" % (path, number, name, seen[name]))
+            found.append("%s:%d: %s is in %s too" % (path, number, name, seen[name]))
         seen[name] = path
     return found
 
@@ -457,7 +457,7 @@ def rule_registries(tree):
 RULES = [rule_format, rule_cppcheck, rule_folders, rule_calls, rule_math, rule_posix, rule_targets,
          rule_file_length, rule_function_length, rule_public_functions, rule_reasons, rule_leftovers, rule_root,
          rule_mutations,
-         rule_walks, rule_words, rule_struct_names, rule_function_names, rule_heads, rule_registries]
+         rule_walks, rule_words, rule_tags, rule_function_names, rule_heads, rule_registries]
 SHOWN = 40
 
 

@@ -63,7 +63,7 @@ struct sampled {
     bool taken, bounds; /* only lowest and highest are kept */
 };
 
-struct cell {
+struct sampled_cell {
     uint64_t record, hash;
     size_t field;
 };
@@ -72,7 +72,7 @@ struct sample {
     struct inputs *inputs;
     struct sampled *field;
     size_t n, room;
-    struct cell *cell;
+    struct sampled_cell *cell;
     size_t n_cells, cells_room;
     struct distinct_growth words; /* of whole lines */
     struct time_context time;
@@ -266,7 +266,8 @@ static bool visit(void *context, uint64_t record, const char *name, const struct
                      !room_for(&s->cell, s->n_cells, &s->cells_room, sizeof *s->cell);
         if (s->failed)
             return false;
-        s->cell[s->n_cells++] = (struct cell){s->first + record, hash, (size_t)(f - s->field)};
+        s->cell[s->n_cells++] =
+            (struct sampled_cell){s->first + record, hash, (size_t)(f - s->field)};
         if (v->len) {
             look_at(s, f, v);
             if (f->values.n > known)
@@ -416,7 +417,7 @@ static double pair_cost(struct sample *s, size_t one, size_t two)
     uint64_t record = UINT64_MAX, hash[2] = {0};
     unsigned have = 0;
     for (size_t i = 0; i < s->n_cells; i++) {
-        const struct cell *c = &s->cell[i];
+        const struct sampled_cell *c = &s->cell[i];
         if (c->field != one && c->field != two)
             continue;
         if (c->record != record)

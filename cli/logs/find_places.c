@@ -84,7 +84,7 @@ static int by_place(const void *a, const void *b)
 /* The present form of a part; false if nothing of it is left. */
 static bool still_there(struct place *place, const struct inputs *in, const struct sight *sight)
 {
-    enum look look = sight->seen[place->seen].look;
+    enum file_look look = sight->seen[place->seen].look;
     struct input_segment *where = &place->where;
     if (look == LOOK_SAME)
         return true;
@@ -143,7 +143,7 @@ bool places_find(struct places *p, const struct inputs *in, const struct sight *
         good = add_candidates(p, in, sight, catalog, segments);
     for (size_t i = 0; good && i < sight->n; i++) {
         struct place place = {.seen = i};
-        enum look look = sight->seen[i].look;
+        enum file_look look = sight->seen[i].look;
         if (look == LOOK_GROWN) {
             place.kind = PLACE_TAIL;
             place.where = in->entry[sight->seen[i].entry].resume;

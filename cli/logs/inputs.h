@@ -166,7 +166,7 @@ void names_free(struct names *names);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-enum look {
+enum file_look {
     LOOK_NEW,     /* read whole */
     LOOK_CHANGED, /* its name is known, its bytes are not: read whole */
     LOOK_SAME,    /* unchanged; its name may be different */
@@ -180,7 +180,7 @@ enum look {
 struct seen {
     uint32_t root;
     const char *path;
-    enum look look;
+    enum file_look look;
     size_t entry;       /* the entry with its bytes; NOWHERE: none */
     bool hidden;        /* its folder cannot be read */
     struct raw_id file; /* of SAME: when it was */
@@ -204,7 +204,7 @@ bool sight_take(struct sight *sight, const struct inputs *inputs, const char *ba
 /* Without examining them: assumes that nothing changed. */
 bool sight_trust(struct sight *sight, const struct inputs *inputs);
 void sight_free(struct sight *sight);
-const char *look_name(enum look look);
+const char *look_name(enum file_look look);
 /* Prints a line for each: what is searched, and what is not and why. */
 void inputs_report(const struct inputs *inputs, const struct sight *sight, const char *base,
                    bool json);

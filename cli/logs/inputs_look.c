@@ -153,7 +153,7 @@ static int open_seen(struct looking *w, struct seen *s)
 }
 
 /* What a file of that size is, if it begins with the bytes of the entry. */
-static enum look grown(const struct seen *s, const struct entry *e)
+static enum file_look grown(const struct seen *s, const struct entry *e)
 {
     if (s->file.size == e->file.size)
         return LOOK_SAME;
@@ -514,7 +514,7 @@ void sight_free(struct sight *s)
     *s = (struct sight){0};
 }
 
-const char *look_name(enum look look)
+const char *look_name(enum file_look look)
 {
     static const char *const names[] = {"new",  "changed", "same",       "grown",
                                         "shut", "gone",    "passed over"};

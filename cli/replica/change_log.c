@@ -18,7 +18,7 @@
 #define GROUP     256 /* most digests */
 #define GROUP_LEN (16 + sizeof(tamis_digest) * GROUP)
 
-enum group { GROUP_ADD = 1, GROUP_REMOVE = 2, GROUP_SAVING = 3 };
+enum log_group { GROUP_ADD = 1, GROUP_REMOVE = 2, GROUP_SAVING = 3 };
 
 static const char magic[8] = {'T', 'A', 'M', 'I', 'S', 'L', 'O', 'G'};
 
@@ -77,7 +77,7 @@ static bool append(struct change_log *log, const void *data, size_t len)
     return true;
 }
 
-static bool append_group(struct change_log *log, enum group what, const tamis_digest *digests,
+static bool append_group(struct change_log *log, enum log_group what, const tamis_digest *digests,
                          size_t n)
 {
     unsigned char group[GROUP_LEN];

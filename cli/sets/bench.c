@@ -49,14 +49,14 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-struct run {
+struct bench_run {
     const tamis_filter *filter;
     const uint64_t *lines, *queries;
     uint64_t n_lines, found;
 };
 
 /* Nanoseconds per query for QUERIES of them: the median, after a run that warms the caches. */
-static double median(void (*body)(struct run *run), struct run *run)
+static double median(void (*body)(struct bench_run *run), struct bench_run *run)
 {
     double times[RUNS];
     body(run);
@@ -72,14 +72,14 @@ static double median(void (*body)(struct run *run), struct run *run)
 
 /* ---- what is timed --------------------------------------------------------------------------- */
 
-static const uint64_t *line_of(const struct run *run, size_t i)
+static const uint64_t *line_of(const struct bench_run *run, size_t i)
 {
     unsigned __int128 place = (unsigned __int128)run->queries[i] * run->n_lines;
     return &run->lines[8 * (uint64_t)(place >> 64)];
 }
 
 /* As the filters do it: some keys ahead, into the L2 cache. */
-static void fetch_lines(struct run *run)
+static void fetch_lines(struct bench_run *run)
 {
     enum { AHEAD = 64 };
     for (size_t i = 0; i < QUERIES; i++) {
@@ -89,7 +89,7 @@ static void fetch_lines(struct run *run)
     }
 }
 
-static void hash_all(struct run *run)
+static void hash_all(struct bench_run *run)
 {
     tamis_digest digests[CHUNK];
     for (size_t i = 0; i < QUERIES; i += CHUNK) {
@@ -98,7 +98,7 @@ static void hash_all(struct run *run)
     }
 }
 
-static void ask_many(struct run *run)
+static void ask_many(struct bench_run *run)
 {
     tamis_digest digests[CHUNK];
     uint8_t found[CHUNK];
@@ -110,7 +110,7 @@ static void ask_many(struct run *run)
     }
 }
 
-static void ask_each(struct run *run)
+static void ask_each(struct bench_run *run)
 {
     uint64_t found = 0;
     for (size_t i = 0; i < QUERIES; i++)
@@ -161,7 +161,7 @@ static double floor_of(uint64_t bytes, const uint64_t *queries)
     char *start = raw + (HUGE_PAGE - (uintptr_t)raw % HUGE_PAGE) % HUGE_PAGE;
     if (bytes >= HUGE_PAGE)
         madvise(start, (size_t)bytes, MADV_HUGEPAGE);
-    struct run run = {.lines = (const uint64_t *)(const void *)start, .queries = queries};
+    struct bench_run run = {.lines = (const uint64_t *)(const void *)start, .queries = queries};
     run.n_lines = bytes / 64;
     for (uint64_t i = 0; i < bytes; i += 64)
         start[i] = 1;
@@ -189,9 +189,9 @@ static void report_threads(const struct bench *b, const tamis_filter *f)
 {
     unsigned cores = processors();
     double best[2] = {0, 0};
-    struct run run[THREADS_MAX];
+    struct bench_run run[THREADS_MAX];
     for (unsigned i = 0; i < cores; i++)
-        run[i] = (struct run){.filter = f, .queries = b->queries};
+        run[i] = (struct bench_run){.filter = f, .queries = b->queries};
     for (int i = 0; i < 2 * RUNS; i++) {
         unsigned n = i % 2 ? cores : 1;
         double start = nanoseconds(CLOCK_MONOTONIC);
@@ -206,7 +206,7 @@ static void report_threads(const struct bench *b, const tamis_filter *f)
 
 static void report_filter(struct bench *b, tamis_filter *f, const double add[2])
 {
-    struct run run = {.filter = f, .queries = b->queries};
+    struct bench_run run = {.filter = f, .queries = b->queries};
     tamis_filter_facts info;
     tamis_filter_info(f, &info);
     double many = median(ask_many, &run), rate = (double)run.found / RUNS / (double)QUERIES;

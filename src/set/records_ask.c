@@ -253,11 +253,11 @@ static bool layer_values(struct choice_search *s, const tamis_choice *choice, bo
     return any;
 }
 
-enum found { FOUND_NONE, FOUND_PARTS, FOUND_CHOICE };
+enum layer_found { FOUND_NONE, FOUND_PARTS, FOUND_CHOICE };
 
 /* `about`: attributes of the verifiers that the query contains, whose bits are in `verifiers`. */
-static enum found layer_ask(struct choice_search *s, const tamis_choice *choices, size_t n,
-                            uint64_t about, uint64_t verifiers)
+static enum layer_found layer_ask(struct choice_search *s, const tamis_choice *choices, size_t n,
+                                  uint64_t about, uint64_t verifiers)
 {
     bool full = false;
     s->n = 0;
@@ -317,11 +317,11 @@ tamis_error tamis_records_ask(const tamis_records *x, const tamis_choice *choice
         }
     uint64_t inside = s->guarded ? readers_enter() : 0;
     const struct layers *layers = set_layers(s);
-    enum found best = FOUND_NONE;
+    enum layer_found best = FOUND_NONE;
     struct choice_search search = {.set = s};
     for (uint32_t i = layers_count(layers); i-- > 0 && best != FOUND_CHOICE;) {
         search.layer = layers->l[i];
-        enum found found = layer_ask(&search, choices, n, about, verifiers);
+        enum layer_found found = layer_ask(&search, choices, n, about, verifiers);
         best = found > best ? found : best;
     }
     if (s->guarded)
