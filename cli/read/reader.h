@@ -213,6 +213,7 @@ enum packing {
     PACK_ZSTD,
     PACK_BZIP2,
     PACK_XZ,
+    PACK_LZMA,
     PACK_LZ4,
     PACK_UTF16LE,
     PACK_UTF16BE
@@ -234,7 +235,7 @@ struct input_options {
  *
  *     plain         at = offset, skip = 0
  *     .zst .bz2     at is the start of a frame. A frame much longer than a segment contains several
- *     .xz .lz4      segments, so skip may be large: input_read continues from its position if possible
+ *     .xz .lzma .lz4 segments, so skip may be large: input_read continues from its position if possible
  *     UTF-16        at is the start of a character
  *     .gz           at is the start of a member, or the end of a deflate block; then `restart` has the
  *                   32 KiB of text before it, compressed: about 10 KiB for each segment

@@ -1,5 +1,5 @@
 /*
- * bzip2, xz and lz4: a sequence of frames (called streams by two of them), each of which can be
+ * bzip2, xz, lzma and lz4: a sequence of frames (called streams by two of them), each of which can be
  * entered only at its start. pbzip2, pixz and appending write many frames, the usual tools write
  * one: then a segment is read by decoding everything before it, or by continuing from the present
  * position of the decoder.
@@ -108,6 +108,11 @@ static bool xz_begin(struct source *s)
     return lzma_stream_decoder(s->state, XZ_MEMORY, 0) == LZMA_OK;
 }
 
+static bool lzma_begin(struct source *s)
+{
+    return lzma_alone_decoder(s->state, XZ_MEMORY) == LZMA_OK;
+}
+
 static enum run xz_run(struct source *s, const uint8_t *in, size_t *len, uint8_t *out, size_t *room)
 {
     lzma_stream *z = s->state;
@@ -136,8 +141,16 @@ const struct decoder decoder_xz = {.name = "xz",
                                    .state = sizeof(lzma_stream),
                                    .begin = xz_begin,
                                    .run = xz_run};
+const struct decoder decoder_lzma = {.name = "lzma",
+                                     .library = "liblzma",
+                                     .step = frames_step,
+                                     .stop = xz_stop,
+                                     .state = sizeof(lzma_stream),
+                                     .begin = lzma_begin,
+                                     .run = xz_run};
 #else
 const struct decoder decoder_xz = {.name = "xz", .library = "liblzma"};
+const struct decoder decoder_lzma = {.name = "lzma", .library = "liblzma"};
 #endif
 
 /* ---- lz4 ------------------------------------------------------------------------------------- */

@@ -119,7 +119,8 @@ static size_t before_rotation(const char *path, size_t len)
 
 size_t read_packed_suffix(const char *path)
 {
-    static const char *const packed[] = {".gz", ".zst", ".zstd", ".bgz", ".bz2", ".xz", ".lz4"};
+    static const char *const packed[] = {".gz",  ".zst", ".zstd", ".bgz",
+                                         ".bz2", ".xz",  ".lzma", ".lz4"};
     size_t len = strlen(path);
     for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
         size_t cut = strlen(packed[i]);

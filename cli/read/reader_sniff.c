@@ -34,6 +34,7 @@ static const struct foreign_magic {
     {"LZIP", 4, 0, SNIFF_UNKNOWN, "an lzip-compressed file", UNPACK},
     {"\x1F\x8B", 2, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"\xFD\x37zXZ\x00", 6, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
+    {"\x5D\x00\x00", 3, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"BZh91AY&SY", 10, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"\x04\x22\x4D\x18", 4, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},
     {"\x28\xB5\x2F\xFD", 4, 0, SNIFF_UNKNOWN, "a file compressed twice", UNPACK},

@@ -116,10 +116,18 @@ static const struct magic {
     const char *bytes;
     uint8_t len;
     enum packing kind;
-} magics[] = {{"\x1F\x8B", 2, PACK_GZIP},      {"\x28\xB5\x2F\xFD", 4, PACK_ZSTD},
-              {"BZh?1AY&SY", 10, PACK_BZIP2},  {"BZh?\x17\x72\x45\x38\x50\x90", 10, PACK_BZIP2},
-              {"\xFD\x37zXZ\x00", 6, PACK_XZ}, {"\x04\x22\x4D\x18", 4, PACK_LZ4},
-              {"\xFF\xFE", 2, PACK_UTF16LE},   {"\xFE\xFF", 2, PACK_UTF16BE}};
+} magics[] = {
+    {"\x1F\x8B", 2, PACK_GZIP},
+    {"\x28\xB5\x2F\xFD", 4, PACK_ZSTD},
+    {"BZh?1AY&SY", 10, PACK_BZIP2},
+    {"BZh?\x17\x72\x45\x38\x50\x90", 10, PACK_BZIP2},
+    {"\xFD\x37zXZ\x00", 6, PACK_XZ},
+    {"\x04\x22\x4D\x18", 4, PACK_LZ4},
+    /* lzma has none: the usual parameters; a dictionary; a length that is unknown, or below 2^40 */
+    {"\x5D\0\0??\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 13, PACK_LZMA},
+    {"\x5D\0\0???????\0\0\0", 13, PACK_LZMA},
+    {"\xFF\xFE", 2, PACK_UTF16LE},
+    {"\xFE\xFF", 2, PACK_UTF16BE}};
 
 /* Do the bytes match? ? stands for any byte. */
 static bool is_magic(const uint8_t *data, const char *bytes, size_t len)
@@ -180,8 +188,8 @@ tamis_error source_start(struct source *s, enum packing kind, const struct resta
                          tamis_reason *reason)
 {
     static const struct decoder *const decoders[] = {
-        &decoder_plain, &decoder_gz,  &decoder_zst,     &decoder_bz2,
-        &decoder_xz,    &decoder_lz4, &decoder_utf16le, &decoder_utf16be};
+        &decoder_plain, &decoder_gz,  &decoder_zst,     &decoder_bz2,    &decoder_xz,
+        &decoder_lzma,  &decoder_lz4, &decoder_utf16le, &decoder_utf16be};
     if (from && from->at > s->limit)
         return fail_at(reason, TAMIS_EFORMAT, from->at, "%.120s: ends before byte %llu", s->path,
                        (unsigned long long)from->at);

@@ -72,8 +72,8 @@ struct decoder {
     enum run (*run)(struct source *s, const uint8_t *in, size_t *len, uint8_t *out, size_t *room);
 };
 
-extern const struct decoder decoder_gz, decoder_zst, decoder_bz2, decoder_xz, decoder_lz4,
-    decoder_utf16le, decoder_utf16be;
+extern const struct decoder decoder_gz, decoder_zst, decoder_bz2, decoder_xz, decoder_lzma,
+    decoder_lz4, decoder_utf16le, decoder_utf16be;
 
 /* The first bytes of a source determine its kind. */
 tamis_error source_kind(struct source *s, enum packing *kind, tamis_reason *reason);

@@ -142,6 +142,15 @@ told='tamis find: not searched: half.jsonl.gz: damaged part way through when it 
 is damaged-start 2 '{"ip": "7"}' "$told" 'tamis find half.tamis ip=7'
 is damaged-is-no-proof 2 "" "$told" 'tamis find half.tamis ip=nosuch --trust'
 trouble damaged-strict '.*: half.jsonl.gz: nothing was changed$' 'tamis index -o new.tamis --attrs ip --strict half.jsonl.gz'
+# The format of liblzma before xz has no magic number, only bytes that no text has.
+mkdir lzma
+seq -f '10.0.0.%g,ann' 300 | sed '1i ip,user' >lzma.csv
+/usr/bin/python3 -c 'import lzma, sys; sys.stdout.buffer.write(lzma.compress(open("lzma.csv", "rb").read(), lzma.FORMAT_ALONE))' >lzma/a.csv.lzma
+head -c 60 lzma/a.csv.lzma >cut.lzma
+is lzma-read 0 $'lzma/a.csv.lzma:10.0.0.299,ann' "" 'tamis index lzma; tamis find lzma -H ip=10.0.0.299'
+trouble lzma-cut 'lzma at byte 60: the file is cut off: cut.lzma: ' 'tamis index -o cutlzma.tamis cut.lzma'
+is lzma-twice 2 "" "tamis index: a file compressed twice is not read; decompress it, or use gzip, zstd, bzip2, xz or lz4: twice.lzma.gz: it was skipped" \
+    'gzip -c lzma/a.csv.lzma >twice.lzma.gz; tamis index -o twice.tamis twice.lzma.gz'
 trouble other-compression 'xz at byte 12: damaged: x.csv.xz: it was skipped$' \
     'printf "\3757zXZ\0aaaaaaaa" >x.csv.xz; tamis index -o xz.tamis --attrs ip x.csv.xz'
 for pack in bzip2 xz lz4; do

@@ -251,7 +251,23 @@ static inline void pack_zst(struct buf *out, const void *data, size_t len, size_
     } while (done < len);
 }
 
-/* The same with bzip2, xz and lz4. */
+static inline size_t pack_lzma(uint8_t *out, size_t room, const uint8_t *data, size_t len)
+{
+    lzma_stream z = LZMA_STREAM_INIT;
+    lzma_options_lzma options;
+    if (lzma_lzma_preset(&options, 0) || lzma_alone_encoder(&z, &options) != LZMA_OK)
+        die("lzma");
+    z.next_in = data;
+    z.avail_in = len;
+    z.next_out = out;
+    z.avail_out = room;
+    if (lzma_code(&z, LZMA_FINISH) != LZMA_STREAM_END)
+        die("lzma");
+    lzma_end(&z);
+    return room - z.avail_out;
+}
+
+/* The same with bzip2, xz, lzma and lz4. */
 static inline void pack_frames(struct buf *out, enum packing kind, const void *data, size_t len,
                                size_t part)
 {
@@ -270,6 +286,8 @@ static inline void pack_frames(struct buf *out, enum packing kind, const void *d
             if (lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL, from, some, packed, &made,
                                         room) != LZMA_OK)
                 die("xz");
+        } else if (kind == PACK_LZMA) {
+            made = pack_lzma(packed, room, from, some);
         } else {
             made = LZ4F_compressFrame(packed, room, from, some, NULL);
             if (LZ4F_isError(made))

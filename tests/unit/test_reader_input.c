@@ -326,8 +326,8 @@ static const struct way {
     {"one.zst", PACK_ZSTD, 0, 0},     {"frames.zst", PACK_ZSTD, 500, 0},
     {"small.zst", PACK_ZSTD, 7, 0},   {"one.bz2", PACK_BZIP2, 0, 0},
     {"two.bz2", PACK_BZIP2, 2000, 0}, {"one.xz", PACK_XZ, 0, 0},
-    {"two.xz", PACK_XZ, 2000, 0},     {"one.lz4", PACK_LZ4, 0, 0},
-    {"frames.lz4", PACK_LZ4, 500, 0},
+    {"two.xz", PACK_XZ, 2000, 0},     {"one.lzma", PACK_LZMA, 0, 0},
+    {"one.lz4", PACK_LZ4, 0, 0},      {"frames.lz4", PACK_LZ4, 500, 0},
 };
 #define N_PACKINGS (sizeof packings / sizeof *packings)
 
