@@ -262,12 +262,16 @@ void vector_fetch(const struct vector *v, const tamis_digest *digests, size_t n)
 {
     const uint8_t *nibbles = v->counters.nibbles.data;
     uint64_t positions[K_MAX];
-    if (v->stride == 1)
+    bool apart = v->stride == 1 && v->bits.kernel->unit_bits == 1;
+    if (v->stride == 1 && !apart)
         v->bits.kernel->prefetch(&v->bits, digests, n);
     for (size_t i = 0; i < n; i++) {
         vector_positions(v, digests[i], positions);
-        for (unsigned j = 0; j < v->bits.k; j++)
+        for (unsigned j = 0; j < v->bits.k; j++) {
             fetch(&nibbles[positions[j] / 2]);
+            if (apart) /* a kernel prefetches only the bits that a lookup reads first */
+                fetch(&v->bits.words[positions[j] / 64]);
+        }
     }
 }
 
