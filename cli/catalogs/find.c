@@ -269,10 +269,38 @@ static void choose_form(struct find *f)
     o->colour = o->terminal && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-/* Nothing was found: perhaps because a value is not of its type, or a catalog was taken for a word. */
+static void tell_doubt(const struct clause *c, const struct field *f)
+{
+    if (c->doubted == DOUBT_REGEX)
+        remark("none: %s: = compares whole values; for a regular expression write %s~/regex/",
+               c->doubt, f->name);
+    else if (c->doubted == DOUBT_QUOTES)
+        remark("none: %s: the quotes were searched as part of the value; leave them to the shell",
+               c->doubt);
+    else
+        remark(
+            "none: %s: that is not a value of type %s, so it was searched as text; write %s== to mean that, or "
+            "a value of the type",
+            c->doubt, tamis_type_name(f->type), f->name);
+}
+
+static bool is_connective(const char *word)
+{
+    return strcmp(word, "AND") == 0 || strcmp(word, "OR") == 0 || strcmp(word, "NOT") == 0;
+}
+
+/* Nothing was found: perhaps because a value was not meant as text, or a word not as a word. */
 static void tell_doubts(const struct find *f)
 {
     struct stat st;
+    for (size_t i = 0; i < f->asked.n; i++)
+        if (is_connective(f->asked.words[i])) {
+            remark(
+                "none: %s: that was searched as a word of the line; values of one attribute are alternatives "
+                "(a=v a=w), all else must hold, and a!=v excludes",
+                f->asked.words[i]);
+            return;
+        }
     for (size_t i = 0; f->n == 1 && i < f->asked.n; i++)
         if (stat(f->asked.words[i], &st) == 0) {
             remark("none: %s: that was searched as a word of the line; to search it as a catalog, "
@@ -284,11 +312,7 @@ static void tell_doubts(const struct find *f)
         const struct question *q = &f->target[i].question;
         for (size_t j = 0; j < q->n; j++)
             if (q->clause[j].doubt) {
-                const struct field *field = &q->column[q->clause[j].column];
-                remark(
-                    "none: %s: that is not a value of type %s, so it was searched as text; write %s== to mean that, or "
-                    "a value of the type",
-                    q->clause[j].doubt, tamis_type_name(field->type), field->name);
+                tell_doubt(&q->clause[j], &q->column[q->clause[j].column]);
                 return;
             }
     }

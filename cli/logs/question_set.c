@@ -232,6 +232,13 @@ static bool read_network(struct clause *c, const struct word *w, const char *tex
                  w->whole, lead, w->whole, lead, w->whole, text);
 }
 
+/* Is the text between two of these? */
+static bool within(const char *text, char mark)
+{
+    size_t len = strlen(text);
+    return len > 2 && text[0] == mark && text[len - 1] == mark;
+}
+
 /* Parses a value. */
 static bool read_value(struct question *q, struct clause *c, const struct word *w,
                        char why[QUESTION_WHY])
@@ -257,8 +264,12 @@ static bool read_value(struct question *q, struct clause *c, const struct word *
     }
     if (!add_value(q, c, type, text, len, &plain, why))
         return false;
-    if (len && plain && (tamis_type_ordered(type) || type == TAMIS_IP) && !c->doubt)
+    bool typed = tamis_type_ordered(type) || type == TAMIS_IP;
+    bool quoted = within(text, '"'), slashed = type != TAMIS_PATH && within(text, '/');
+    if (!c->doubt && ((plain && typed && len) || quoted || slashed)) {
         c->doubt = w->whole;
+        c->doubted = quoted ? DOUBT_QUOTES : slashed ? DOUBT_REGEX : DOUBT_TYPE;
+    }
     return true;
 }
 

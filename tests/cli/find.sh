@@ -55,6 +55,10 @@ trouble attribute-alone "an attribute's name alone: user: write user=VALUE, or '
 trouble no-order 'user is text, which has no order: user>=5: ' "tamis find c.tamis 'user>=5'"
 trouble pattern '[*] has no meaning here: user=a[*]: write user\^=PREFIX' "tamis find c.tamis 'user=a*'"
 is doubt 1 "" "tamis find: none: n=5xx: that is not a value of type int, so it was searched as text; write n== to mean that, or a value of the type" 'tamis find c.tamis n=5xx'
+is doubt-regex 1 "" "tamis find: none: user=/an+/: = compares whole values; for a regular expression write user~/regex/" 'tamis find c.tamis user=/an+/'
+is doubt-quotes 1 "" "tamis find: none: user=\"ann\": the quotes were searched as part of the value; leave them to the shell" "tamis find c.tamis 'user=\"ann\"'"
+is doubt-or 1 "" "tamis find: none: OR: that was searched as a word of the line; values of one attribute are alternatives (a=v a=w), all else must hold, and a!=v excludes" \
+    'tamis find c.tamis user=ann OR user=bob'
 is no-doubt 1 "" "" 'tamis find c.tamis n==5xx'
 trouble no-catalog 'no catalog: CATALOG: ' 'tamis find'
 trouble missing-catalog 'no catalog: nosuch: give one first, made by tamis index, or what it was made of$' 'tamis find nosuch ip=1'
