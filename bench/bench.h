@@ -87,7 +87,7 @@ struct grower {
     void (*free)(void *filter);
 };
 
-extern const struct grower grower_smooth, grower_libbloom, grower_cuckoo;
+extern const struct grower grower_smooth, grower_libbloom, grower_cuckoo, grower_taffy;
 
 #ifdef __cplusplus
 }

@@ -501,6 +501,7 @@ static void growers(size_t n, const uint64_t *absent)
 {
     grower(&grower_smooth, n, absent);
     grower(&grower_libbloom, n, absent);
+    grower(&grower_taffy, n, absent);
     grower(&grower_cuckoo, n, absent);
 }
 
