@@ -93,19 +93,21 @@ static bool foreign_op(const char *p)
     return (p[0] == '!' && p[1] == '~') || (p[0] == '^' && p[1] != '=');
 }
 
-/* The attribute is the text before the first operator that makes it one. */
+/* The attribute is the text before the first operator that makes it one; operators of other tools, which names may
+   contain, only if no other does. */
 static bool cut_word(struct word *w, const char *text, const struct fields *fields)
 {
-    for (size_t i = 1; text[0] && text[i]; i++) {
-        enum op op;
-        size_t len = op_at(text + i, &op);
-        const struct field *field =
-            len || foreign_op(text + i) ? field_asked(fields, text, i) : NULL;
-        if (field) {
-            *w = (struct word){text, text + i + len, field, len ? op : OP_FOREIGN};
-            return true;
+    for (int foreign = 0; foreign < 2; foreign++)
+        for (size_t i = 1; text[0] && text[i]; i++) {
+            enum op op = OP_FOREIGN;
+            size_t len = foreign ? 0 : op_at(text + i, &op);
+            bool cuts = foreign ? foreign_op(text + i) : len > 0;
+            const struct field *field = cuts ? field_asked(fields, text, i) : NULL;
+            if (field) {
+                *w = (struct word){text, text + i + len, field, op};
+                return true;
+            }
         }
-    }
     return false;
 }
 

@@ -13,6 +13,7 @@ static struct field known[] = {
     {"ip", TAMIS_IP, 4, false},      {"path", TAMIS_PATH, 5, false},
     {"msg", TAMIS_WORDS, 6, false},  {"host", TAMIS_FOLD, 7, false},
     {"x=y", TAMIS_BYTES, 8, false},  {"a.b", TAMIS_BYTES, NOT_INDEXED, false},
+    {"user^2", TAMIS_INT, 9, false},
 };
 static const struct fields fields = {.field = known, .n = sizeof known / sizeof *known};
 static struct time_context utc;
@@ -122,6 +123,7 @@ TEST(equal_and_any_of_the_values)
     EXPECT("Ann|ANN|ann", "anna|!", "host=aNN");
     EXPECT("z", "y=z|!", "x=y=z");
     EXPECT("q", "!", "a.b=q");
+    EXPECT("4", "5", "user^2=4", "user^2<5");
 }
 
 TEST(empty_and_missing)
