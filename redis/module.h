@@ -236,6 +236,8 @@ tamis_error creation_set(RedisModuleCtx *ctx, struct creation *c, struct set **o
                          tamis_reason *reason);
 int creation_failed(RedisModuleCtx *ctx, const struct creation *c, tamis_error e,
                     const tamis_reason *reason); /* replies */
+/* The next of the words of a command, of which there are n. */
+#define SAY(...) words[n++] = rm.CreateStringPrintf(ctx, __VA_ARGS__)
 /* Rate, capacity and every option, from which TAMIS.RESERVE creates the same; returns how many. */
 #define CREATION_WORDS 24
 size_t creation_words(RedisModuleCtx *ctx, const struct creation *c,

@@ -123,11 +123,11 @@ struct publication *publication_load(RedisModuleIO *io)
 
 size_t publication_words(const struct publication *p, RedisModuleString *words[PUBLICATION_WORDS])
 {
+    RedisModuleCtx *ctx = NULL; /* the words belong to the caller */
     const tamis_targets *t = &p->targets;
     size_t n = 0;
-    words[n++] = rm.CreateString(NULL, p->stream.data, p->stream.len);
-    words[n++] = rm.CreateString(NULL, p->owner, strlen(p->owner));
-#define SAY(...) words[n++] = rm.CreateStringPrintf(NULL, __VA_ARGS__)
+    words[n++] = rm.CreateString(ctx, p->stream.data, p->stream.len);
+    words[n++] = rm.CreateString(ctx, p->owner, strlen(p->owner));
     SAY("MISS"), SAY("%.17g", t->member_miss);
     SAY("FALSERATE"), SAY("%.17g", t->false_rate);
     SAY("WEIGHTS"), SAY("%.17g", t->w_positive), SAY("%.17g", t->w_disagree);
@@ -136,7 +136,6 @@ size_t publication_words(const struct publication *p, RedisModuleString *words[P
     SAY("BEAT"), SAY("%.17g", (double)(p->beat / 1000000) / 1e3);
     if (p->with_key)
         SAY("WITHKEY");
-#undef SAY
     return n;
 }
 

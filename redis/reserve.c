@@ -319,7 +319,6 @@ size_t creation_words(RedisModuleCtx *ctx, const struct creation *c,
     size_t n = 0;
     const tamis_options *o = &c->o;
     key_to_hex(o->key, hex);
-#define SAY(...) words[n++] = rm.CreateStringPrintf(ctx, __VA_ARGS__)
     SAY("%.17g", o->fpp);
     SAY("%llu", (unsigned long long)o->capacity);
     if (!chosen_smooth(c)) {
@@ -352,7 +351,6 @@ size_t creation_words(RedisModuleCtx *ctx, const struct creation *c,
         SAY("UNIQUE");
     if (c->compact)
         SAY("COMPACT");
-#undef SAY
     return n;
 }
 
