@@ -8,6 +8,23 @@
 #include "index_verb.h"
 #include "ui/report.h"
 
+/* What each file that was read was taken for: nothing else shows a wrong guess. */
+static void tell_formats(const struct index_run *run)
+{
+    for (size_t i = 0; i < run->n_tasks; i++) {
+        const struct entry *e = &run->inputs->entry[run->task[i].entry];
+        char *path = base_join(run->base, e->path), table[64] = "";
+        const char quoted[] = {'\'', (char)e->delimiter, '\'', 0};
+        if (e->format == READ_CSV || e->format == READ_TSV)
+            snprintf(table, sizeof table, ", separated by %s, %s a header",
+                     e->delimiter == '\t' ? "tabs" : quoted, e->headless ? "without" : "with");
+        if (!e->unread && !e->passed)
+            remark("%s: %s%s, %llu records", path ? path : e->path, read_format_name(e->format),
+                   table, (unsigned long long)e->count.records);
+        free(path);
+    }
+}
+
 void index_report(const struct index_run *run, const struct update *u, bool json, bool verbose,
                   double time)
 {
@@ -36,6 +53,7 @@ void index_report(const struct index_run *run, const struct update *u, bool json
         report_real("seconds", "", time);
         report_end();
     } else if (verbose) {
+        tell_formats(run);
         if (u)
             remark("%zu new, %zu changed, %zu grown, %zu renamed, %zu removed, %zu as before",
                    u->fresh, u->changed, u->grown, u->renamed, u->gone, u->same);

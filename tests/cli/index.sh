@@ -92,6 +92,15 @@ is dec 0 2 "" 'tamis find t.tamis 3=1.5 -c'
 is time 0 2 "" 'tamis find t.tamis 4=2024-01-31T22:59:59Z -c'
 is empty-typed 0 '3;x7;1.5x;' "" 'tamis find t.tamis 4='
 is format-given 0 "{1" "" 'printf "a\tb\n{1\t2\n" >odd.txt; tamis index -o o.tamis --attrs a --format tsv odd.txt; tamis find o.tamis a={1 | cut -f 1'
+# -v names the format of each file that was read, and what a table was taken for.
+mkdir named
+printf 'ip;user\n1;ann\n2;bob\n' >named/a.csv
+printf '10.0.0.1,5\n10.0.0.2,6\n' >named/b.csv
+printf '{"a": 1}\n' >named/c
+printf '\0\1\2\3\4\5\6\7' >named/d.bin
+is named 0 "tamis index: named/a.csv: csv, separated by ';', with a header, 2 records
+tamis index: named/b.csv: csv, separated by ',', without a header, 2 records
+tamis index: named/c: jsonl, 1 records" "" "tamis index -v named 2>&1 | grep 'named/'"
 # What -v states as the cost of an attribute is what the catalog has of it: networks of addresses and prefixes of paths too.
 awk 'BEGIN {srand(7); for (i = 0; i < 9000; i++) printf "%d.%d.%d.%d - - [01/May/2024:%02d:%02d:%02d +0000] \"GET /%d/%d/%d HTTP/1.1\" 200 5 \"-\" \"%0500d\"\n",
     rand() * 250, rand() * 250, rand() * 250, rand() * 250, i / 3600, i / 60 % 60, i % 60, rand() * 5000, rand() * 5000, rand() * 5000, 0}' >costs.log

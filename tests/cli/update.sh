@@ -225,7 +225,8 @@ trouble beside-not-there 'no catalog: beside.tamis: make it with tamis index bes
 trouble beside-not-there-either 'no catalog: beside/a.csv.tamis: make it with tamis index beside/a.csv$' 'tamis index --update beside/a.csv'
 tamis index beside && tamis index beside/a.csv
 printf 'k\n2\n' >beside/b.csv
-is beside 0 "" "tamis index: 1 new, 0 changed, 0 grown, 0 renamed, 0 removed, 1 as before" 'tamis index -v --update beside/ 2>&1 | head -1 >&2'
+is beside 0 "" "tamis index: beside/b.csv: csv, separated by ',', with a header, 1 records
+tamis index: 1 new, 0 changed, 0 grown, 0 renamed, 0 removed, 1 as before" 'tamis index -v --update beside/ 2>&1 | head -2 >&2'
 is beside-inputs 0 $'same beside/a.csv\nsame beside/b.csv' "" 'tamis info --inputs beside | awk "\$1 == \"same\" {print \$1, \$6}"'
 is beside-a-file 0 1 "" 'printf "9\n" >>beside/a.csv; tamis index --update beside/a.csv && tamis find beside/a.csv k=9 -c'
 json beside-figures 'tamis info --json beside' 'd["kind"] == "catalog" and d["inputs"] == 2'
