@@ -269,9 +269,14 @@ static void choose_form(struct find *f)
     o->colour = o->terminal && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-static void tell_doubt(const struct clause *c, const struct field *f)
+static void tell_doubt(const struct question *q, const struct clause *c)
 {
-    if (c->doubted == DOUBT_REGEX)
+    const struct field *f = c->column == PERIOD ? NULL : &q->column[c->column];
+    if (!f)
+        remark("none: --since %s: that is later than --until", c->doubt);
+    else if (c->doubted == DOUBT_RANGE)
+        remark("none: %s: the range ends before it begins", c->doubt);
+    else if (c->doubted == DOUBT_REGEX)
         remark("none: %s: = compares whole values; for a regular expression write %s~/regex/",
                c->doubt, f->name);
     else if (c->doubted == DOUBT_QUOTES)
@@ -312,7 +317,7 @@ static void tell_doubts(const struct find *f)
         const struct question *q = &f->target[i].question;
         for (size_t j = 0; j < q->n; j++)
             if (q->clause[j].doubt) {
-                tell_doubt(&q->clause[j], &q->column[q->clause[j].column]);
+                tell_doubt(q, &q->clause[j]);
                 return;
             }
     }

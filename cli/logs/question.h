@@ -76,8 +76,9 @@ struct network {
 
 enum clause_kind { CLAUSE_SET, CLAUSE_WORDS, CLAUSE_REGEX };
 
-/* What was perhaps meant by a value: one of the type; an expression, as in a=/x/; what is within quotes. */
-enum doubt { DOUBT_TYPE, DOUBT_REGEX, DOUBT_QUOTES };
+/* What was perhaps meant by a value: one of the type; an expression, as in a=/x/; what is within quotes; a range
+   whose ends are the other way round. */
+enum doubt { DOUBT_TYPE, DOUBT_REGEX, DOUBT_QUOTES, DOUBT_RANGE };
 
 struct clause {
     enum clause_kind kind;
@@ -86,7 +87,7 @@ struct clause {
     bool missing;      /* missing is an alternative */
     size_t column;     /* its field, among those of the question */
     const char *word;  /* the first word that made it, as given */
-    const char *doubt; /* a word whose value stands for its text, which may not have been meant */
+    const char *doubt; /* a word whose value may not have been meant */
     enum doubt doubted;
     struct wanted *value, *prefix; /* values are sorted */
     size_t n_values, values_room, n_prefixes, prefixes_room;

@@ -98,6 +98,11 @@ static bool ends(const struct range *r, tamis_type type, const struct span *norm
     return high <= -r->high.outside;
 }
 
+bool range_is_empty(const struct range *r, tamis_type type)
+{
+    return r->low.there && r->high.there && !ends(r, type, &r->low.text, &r->low.time);
+}
+
 static int by_low(const void *a, const void *b, void *type)
 {
     const struct end *x = &((const struct range *)a)->low, *y = &((const struct range *)b)->low;

@@ -54,6 +54,8 @@ bool compact_date(const char *text, size_t len);
 /* question_check.c */
 /* Sorts values, networks and ranges, so that they can be searched. */
 void clause_sort(struct clause *clause, tamis_type type);
+/* Does it end before it begins? */
+bool range_is_empty(const struct range *range, tamis_type type);
 
 /* An address as 16 bytes, IPv4 as ::ffff:10.1.2.3: returns its version, 4 or 6; 0: it is none. */
 unsigned address_of(const void *text, size_t len, uint8_t out[16]);

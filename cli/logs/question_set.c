@@ -91,6 +91,10 @@ static bool read_range(struct question *q, struct clause *c, const struct word *
         good = bound_of(q, w->field, dots + 2, rest, &other, &r.high, &exact, w->whole, why);
         r.high.outside = !exact;
     }
+    if (good && range_is_empty(&r, w->field->type) && !c->doubt) {
+        c->doubt = w->whole;
+        c->doubted = DOUBT_RANGE;
+    }
     return good && add_range(c, &r, why);
 }
 
@@ -128,6 +132,10 @@ bool question_period(struct question *q, const char *since, const char *until,
         both.high = period.range[period.n_ranges - 1].high;
     if (good)
         period.range[0] = both;
+    if (good && range_is_empty(&both, TAMIS_TIME)) {
+        period.doubt = since;
+        period.doubted = DOUBT_RANGE;
+    }
     period.n_ranges = 1;
     good = good && (array_add(&q->clause, &q->n, &q->room, &period, sizeof period) ||
                     question_no_memory(why));
