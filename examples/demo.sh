@@ -55,6 +55,10 @@ if [ "$(ls logs | grep -vc access.log)" = 0 ]; then
             400 + rand() * 9000, rand() < .2 ? "Accepted" : "Failed", rand() < .5 ? "root" : "ann", rand() * 4, rand() * 250, 1024 + rand() * 60000 }' >logs/auth.log
 fi
 
+# A file that was written less than two seconds before it is indexed may change without another time: each question
+# would compare its bytes.
+sleep 2.1
+
 say "The logs and packages of this machine"
 printf '    %s files, %s\n' "$(find logs -type f | wc -l)" "$(du -sh logs | cut -f 1)"
 [ -z "$made" ] || printf '    not found on this machine, so made from a seed: %s\n' "$made"

@@ -110,6 +110,19 @@ END
     cc -static clash.c -o clash $(flags --static --cflags --libs) && ./clash
 }
 
+# What a machine needs to keep a catalog up to date: the timer, the service that it starts, and the command in that.
+units_in_place() {
+    local unit there=$stage/usr/share/doc/tamis/examples
+    for unit in "$TAMIS_ROOT"/packaging/*@.*; do
+        cmp "$unit" "$there/${unit##*/}" || return 1
+    done
+    [ -f "$there/tamis-update@.timer" ] && [ -f "$there/tamis-update@.service" ] || return 1
+    ! command -v systemd-analyze >/dev/null || systemd-analyze calendar "$(sed -n 's/^OnCalendar=//p' "$there/tamis-update@.timer")" >/dev/null ||
+        return 1
+    printf 'ip\n10.0.0.1\n' >hosts.csv && "$stage/usr/bin/tamis" index -o units.tamis --attrs ip hosts.csv || return 1
+    eval "$(sed -n 's!^ExecStart=/usr/bin/env tamis !"$stage/usr/bin/tamis" !p' "$there/tamis-update@.service" | sed 's!%f!units.tamis!')"
+}
+
 leaves_nothing() {
     make_in_root uninstall DESTDIR="$stage" PREFIX=/usr LIBDIR=/usr/lib/there || return 1
     local left
@@ -128,5 +141,6 @@ check installed-carrier-links-shared carrier_links_shared
 check installed-carrier-links-its-own-archive carrier_links_its_own_archive
 check installed-carrier-exports-only-its-own only_carrier_symbols
 check static-names-are-its-own static_names_are_its_own
+check installed-units-in-place units_in_place
 check uninstall-leaves-nothing leaves_nothing
 exit $failed

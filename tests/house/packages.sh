@@ -26,6 +26,8 @@ follower() { # against the unpacked headers and libraries alone
         LD_LIBRARY_PATH=$lib ./follow
 }
 
+units() { diff <(cd "$TAMIS_ROOT/packaging" && ls -d *@.*) <(cd root/usr/share/doc/tamis/examples && ls -d *@.*); }
+
 check names names
 check unpack unpack
 check filters-need-no-server does_not_need libtamis0 hiredis
@@ -34,5 +36,6 @@ check carriers-need-hiredis needs libtamis-carrier0 libhiredis
 check carriers-need-the-library needs libtamis-carrier0 'libtamis0 (= '
 check carrier-headers-need-the-others needs libtamis-carrier-dev 'libtamis-dev (= '
 check program program
+check units units
 check follower follower
 exit $failed
