@@ -9,14 +9,16 @@ JSON lines. What is compared, each the median of several processes, all of them 
     index    tamis index with no options; the same attributes with their keys, but nothing by words; a table in
              which nothing is (bench_records, 64 bytes per record); zcat of the gzipped ones; SQLite's import with
              an index for each of time, host and user; DuckDB's import
-    find     a rare pair, an absent pair, two hours of one address, a rare word, a common value, 5,000
-             addresses that are nowhere, 5,000 of which 10 occur; then the same pair in a file that
-             grows, and after a rotation
+    find     a rare pair, an absent pair, two hours of one address, a rare word, a common word, a common value,
+             one that nine of ten records have, 5,000 addresses that are nowhere, 5,000 of which 10 occur; then
+             the same pair in a file that grows (.gz: by a member), with a file that is not indexed, and after a
+             rotation
 
 What is not installed (rg, sqlite3; DuckDB from npm, @duckdb/node-api, fetched to the data folder) is said and
 left out. Prints each row as it is measured, at the end one table of all, and writes build/bench/questions.json.
 The data goes to a temporary folder (BENCH_DATA: keep it there).
 """
+import gzip
 import json
 import os
 import resource
@@ -212,7 +214,9 @@ def questions(form, folder, catalog, place, picked):
         ("two hours of an address", ["host=" + busy_host, *span],
          [rg_pattern(form, busy_host.replace(".", r"\."), hours=hours)]),
         ("rare word", ["agent~zebrawood"], ["-iw", "zebrawood"]),
+        ("common word", ["agent~mozilla"], ["-iw", "mozilla"]),
         ("common value", ["status=404"], [rg_pattern(form, status="404")]),
+        ("nine of ten", ["method=GET"], [{"combined": '"GET ', "csv": ",GET,"}.get(form, '"method":"GET"')]),
         ("5,000 strangers", ["host=@" + strangers], ["-f", strangers + ".rg"]),
         ("5,000, of which 10 occur", ["host=@" + mixed], ["-f", mixed + ".rg"]),
     ]
@@ -225,16 +229,24 @@ def questions(form, folder, catalog, place, picked):
 
 
 def changes(form, folder, catalog, picked):
-    """The rare pair in a file that grows, and after the files were rotated."""
+    """The rare pair in a file that grows, beside one that is not indexed, and after the files were rotated."""
     rare = picked[0]
     last = os.path.join(folder, sorted(os.listdir(folder))[-1])
     words = ["host=" + rare[0], "user=" + rare[1]]
-    if not form.endswith(".gz"):
-        with open(last, "rb") as old:
-            lines = old.read(100_000).split(b"\n")[1:-1]
-        with open(last, "ab") as out:
-            out.write(b"\n".join(lines) + b"\n")
-        in_turn(form, "a live file", {"tamis": [TAMIS, "find", catalog, *words]})
+    packed = form.endswith(".gz")
+    with (gzip.open if packed else open)(last, "rb") as old:
+        lines = old.read(100_000).split(b"\n")[1:-1]
+    fresh = os.path.join(folder, "0new." + os.path.basename(last).split(".", 1)[1])
+    shutil.copy(last, fresh)
+    asked = {"tamis": [TAMIS, "find", catalog, *words]}
+    if shutil.which("rg"):
+        pattern = rg_pattern(form, rare[0].replace(".", r"\."), rare[1])
+        asked["rg"] = ["rg", "-z", "-IN", "--no-messages", pattern, folder]
+    in_turn(form, "an unindexed file", asked)
+    os.unlink(fresh)
+    with (gzip.open if packed else open)(last, "ab") as out:
+        out.write(b"\n".join(lines) + b"\n")
+    in_turn(form, "a live file", {"tamis": asked["tamis"]})
     for name in sorted(os.listdir(folder), reverse=True):
         stem, rest = name.split(".", 1)
         os.rename(os.path.join(folder, name), os.path.join(folder, "%s%02d.%s" % (stem[:-2], int(stem[-2:]) + 1, rest)))
@@ -266,7 +278,9 @@ def queries(picked):
             ("two hours of an address", "SELECT * FROM log WHERE host='%s' AND time >= '2024-05-05T10' AND "
              "time < '2024-05-05T12'" % busy_host),
             ("rare word", "SELECT * FROM log WHERE agent LIKE '%zebrawood%'"),
-            ("common value", "SELECT * FROM log WHERE status = 404")]
+            ("common word", "SELECT * FROM log WHERE agent LIKE '%mozilla%'"),
+            ("common value", "SELECT * FROM log WHERE status = 404"),
+            ("nine of ten", "SELECT * FROM log WHERE method = 'GET'")]
 
 
 def duckdb(folder, duck, picked):
