@@ -216,7 +216,7 @@ static void add_to(RedisModuleCtx *ctx, struct adding *a, struct value *v, bool 
 static struct value *make_default(RedisModuleCtx *ctx, const struct adding *a, RedisModuleKey *key)
 {
     struct creation c;
-    creation_init(&c, WITH_INSERT | (a->dialect == CF ? WITH_CF : 0));
+    creation_init(&c, WITH_INSERT | (a->dialect == CF ? WITH_CF : a->dialect == BF ? WITH_BF : 0));
     creation_settle(&c);
     return creation_make(ctx, &c, key, a->name);
 }
@@ -252,22 +252,37 @@ int add_items(RedisModuleCtx *ctx, struct adding *a, struct creation *c)
     return RM_OK;
 }
 
-static int add_plainly(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many)
+static int add_plainly(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool many,
+                       enum command_dialect dialect)
 {
     if (many ? argc < 3 : argc != 3)
         return rm.WrongArity(ctx);
-    struct adding a = {.name = argv[1], .items = argv + 2, .n = (size_t)argc - 2, .many = many};
+    struct adding a = {.name = argv[1],
+                       .items = argv + 2,
+                       .n = (size_t)argc - 2,
+                       .many = many,
+                       .dialect = dialect};
     return add_items(ctx, &a, NULL);
 }
 
 COMMAND(command_add)
 {
-    return add_plainly(ctx, argv, argc, false);
+    return add_plainly(ctx, argv, argc, false, OURS);
 }
 
 COMMAND(command_madd)
 {
-    return add_plainly(ctx, argv, argc, true);
+    return add_plainly(ctx, argv, argc, true, OURS);
+}
+
+COMMAND(command_bf_add)
+{
+    return add_plainly(ctx, argv, argc, false, BF);
+}
+
+COMMAND(command_bf_madd)
+{
+    return add_plainly(ctx, argv, argc, true, BF);
 }
 
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int with)

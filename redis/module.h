@@ -371,6 +371,8 @@ COMMAND(command_reserve);
 COMMAND(command_bf_reserve);
 COMMAND(command_add);
 COMMAND(command_madd);
+COMMAND(command_bf_add);
+COMMAND(command_bf_madd);
 COMMAND(command_insert);
 COMMAND(command_bf_insert);
 COMMAND(command_exists);
