@@ -13,8 +13,7 @@
  *     worth                  share of records that have it * log2(distinct values) * how often people
  *                            ask for it: addresses and names more than numbers, sentences least
  *
- * The number of distinct values in a segment is extrapolated from its growth in the sample: d(2n) =
- * 2^b d(n).
+ * The number of distinct values in a segment is extrapolated from its growth in the sample (distinct_growth.h).
  */
 #define _GNU_SOURCE
 #include "index_choose.h"
@@ -23,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "distinct_growth.h"
 #include "logs/question.h"
 
 #define SAMPLE_FILES  256
@@ -39,14 +39,6 @@
 #define KEY_BYTES     (12 / 8.0)
 #define PAIR_BYTES    (22 / 8.0)
 #define SURE          0.95 /* share of the values that must look like a type */
-
-/* Counts distinct values as they occur. */
-struct distinct_growth {
-    uint64_t *slot; /* hashes, 0: none */
-    size_t n, room;
-    uint64_t seen;           /* number of values, distinct or not */
-    double at_half, at_mark; /* distinct values at the last two powers of two of `seen` */
-};
 
 struct sampled {
     const char *name;
@@ -86,52 +78,6 @@ struct sample {
     size_t last;        /* the last field found */
     bool prose, failed; /* there is text that people would search by words */
 };
-
-/* ---- growth ---------------------------------------------------------------------------------- */
-
-/* Where the hash is, or belongs. */
-static uint64_t *slot_of(uint64_t *slots, size_t room, uint64_t hash)
-{
-    size_t at = (size_t)hash & (room - 1);
-    while (slots[at] && slots[at] != hash)
-        at = (at + 1) & (room - 1);
-    return &slots[at];
-}
-
-static bool growth_put(struct distinct_growth *g, uint64_t hash)
-{
-    hash += hash == 0;
-    if (2 * g->n >= g->room) {
-        size_t room = g->room ? 2 * g->room : 64;
-        uint64_t *fresh = calloc(room, sizeof *fresh);
-        if (!fresh)
-            return false;
-        for (size_t i = 0; i < g->room; i++)
-            if (g->slot[i])
-                *slot_of(fresh, room, g->slot[i]) = g->slot[i];
-        free(g->slot);
-        g->slot = fresh;
-        g->room = room;
-    }
-    uint64_t *slot = slot_of(g->slot, g->room, hash);
-    g->n += !*slot;
-    *slot = hash;
-    g->seen++;
-    if ((g->seen & (g->seen - 1)) == 0) {
-        g->at_half = g->at_mark;
-        g->at_mark = (double)g->n;
-    }
-    return true;
-}
-
-/* Distinct values in `scale` times as much text as was sampled. */
-static double growth_at(const struct distinct_growth *g, double scale)
-{
-    double power = g->at_half > 0 && g->at_mark > 0 ? __builtin_log2(g->at_mark / g->at_half) : 1;
-    if (scale < 1)
-        return (double)g->n * scale;
-    return (double)g->n * __builtin_pow(scale, power < 0 ? 0 : power > 1 ? 1 : power);
-}
 
 /* ---- looking at values ----------------------------------------------------------------------- */
 
