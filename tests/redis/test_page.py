@@ -28,6 +28,30 @@ def test_a_block(server, block):
         assert said.strip() == expected.strip(), command
 
 
+def tokens(arguments):
+    """Every word that the arguments of a command, as COMMAND DOCS lists them, are given with."""
+    found = set()
+    for one in arguments:
+        one = {one[i]: one[i + 1] for i in range(0, len(one), 2)}
+        found |= {one[b"token"].decode()} if b"token" in one else set()
+        found |= tokens(one.get(b"arguments", []))
+    return found
+
+
+def test_the_options_of_the_page(r):
+    """COMMAND DOCS lists every option that the page has, for the commands that take it."""
+    named = set(re.findall(r"^\| `([A-Z]+)[^`]*` \|", PAGE[PAGE.index("Options of `RESERVE`"):PAGE.index("## Removal")], re.M))
+    assert {"GROWTH", "NX", "COMPACT", "LIKE"} <= named
+    valkeys = set(re.findall(r"[A-Z]{4,}", re.search(r"`BF.INSERT … (TIGHTENING [^`]*)`", PAGE).group(1)))
+    wanted = {"TAMIS.RESERVE": named - {"NX", "FAMILY"}, "TAMIS.INSERT": named - {"LIKE", "FAMILY"},
+              "BF.INSERT": valkeys}
+    docs = r.execute_command("COMMAND DOCS", *wanted)
+    for name, words in zip(docs[::2], docs[1::2]):
+        facts = {words[i]: words[i + 1] for i in range(0, len(words), 2)}
+        lacks = wanted[name.decode().upper()] - tokens(facts[b"arguments"])
+        assert not lacks, name
+
+
 def test_save_and_load(r, tmp_path):
     block = re.search(r"^```python\n(.*?)^```", PAGE, re.M | re.S).group(1)
     names = {}
