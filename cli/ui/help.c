@@ -194,6 +194,7 @@ static const struct {
      "tamis merge -o OUT A B... [OPTION]...\n"
      "The union of filters, or of sets of records, of one family, growth and layout. OUT may be one\n"
      "of them.\n\n"
+     "  -o, --output OUT     where the result goes\n"
      "      --restate        if the rate cannot be kept, state the new one\n"
      "      --concat         keep the vectors separate even where they could be united\n"
      "      --disjoint       no key is in two of them (keeps the promise of --unique)\n"
@@ -212,6 +213,7 @@ static const struct {
     {"intersect", "tamis intersect -o OUT A B... [OPTION]...\n"
                   "The bits that all have in common: the keys in every set, and false positives.\n"
                   "For fixed filters of one family and shape; the result is plain.\n\n"
+                  "  -o, --output OUT     where the result goes\n"
                   "      --no-key         do not store the key\n"
                   "  -f, --force          replace OUT if it exists\n"
                   "      --json           print its figures as info does\n" OPEN_OPTIONS WAIT_OPTION

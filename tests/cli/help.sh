@@ -29,6 +29,18 @@ for verb in index find create add remove check dedup info verify fold clear merg
     holds "manual-$verb" "tamis help $verb | sed -nE 's/^ +(-., )?--([a-z-]+).*/\\2/p' | while read -r option; do
         sed 's/[\\]-/-/g' page | grep -q -- \"--\$option\" || echo \$option; done >.lacks; cat .lacks; [ ! -s .lacks ]"
 done
+# The manual page of plan has a section for each form, and no others.
+holds manual-forms 'cmp <(tamis help plan | sed -nE "s/^plan ([a-z]+) .*/\1/p" | sort -u) \
+    <(sed -nE "s/^\.SS ([a-z]+)$/\1/p" "$TAMIS_ROOT/docs/man/tamis-plan.1" | sort)'
+# What a manual page lists as an option, the help of one of its verbs explains.
+for page in "$TAMIS_ROOT"/docs/man/tamis-*.1; do
+    grep -q '^\.so ' "$page" && continue
+    name=$(basename "$page" .1)
+    sed -nE '/^\.SH NAME/{n;s/ \\- .*//;s/\\//g;s/tamis-//g;s/,//g;p;}' "$page" >verbs
+    for verb in $(cat verbs); do tamis help "$verb"; done >helps
+    holds "explained-$name" "sed -nE '/^\.TP/{n;p;}' \"$page\" | sed 's/[\]-/-/g' | grep -oE -e '--[a-z]+(-[a-z]+)*' |
+        while read -r option; do grep -q -e \"\$option\" helps || echo \$option; done >.lacks; cat .lacks; [ ! -s .lacks ]"
+done
 # In a manual page a line that begins with a dot is a command; one that is none loses its text.
 holds manual-commands '! grep -nE "^[.'"'"']" "$TAMIS_ROOT"/docs/man/*.1 |
     grep -vE ":[0-9]+:\.(TH|SH|SS|PP|TP|IP|B|I|BI|BR|IB|IR|RB|RI|EX|EE|br|so)( |$)"'
