@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "question.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -266,11 +267,23 @@ static void no_key(void *context, tamis_key key, bool part)
     (void)context, (void)key, (void)part;
 }
 
+/* Is there a class of characters, as patterns have it? A line has numbers and whole words in brackets: sshd[42], [error]. */
+static bool has_class(const char *text)
+{
+    const char *open = strchr(text, '['), *end = open ? strchr(open, ']') : NULL;
+    if (!end)
+        return false;
+    bool attached =
+        open > text || isalnum((unsigned char)end[1]) || (end[1] && strchr("+?{", end[1]));
+    size_t digits = strspn(open + 1, "0123456789"), n = (size_t)(end - open) - 1;
+    return open[1] == '^' || (attached && digits < n) || has_class(end);
+}
+
 /* Words that are not in double quotes have no signs of lists or patterns. Brackets and bars between
    words may be those of a line. */
 static bool plain_words(const struct word *w, char why[QUESTION_WHY])
 {
-    const char *text = w->text, *name = w->field->name, *open = strchr(text, '[');
+    const char *text = w->text, *name = w->field->name;
     int lead = (int)(text - w->whole);
     bool one = !strpbrk(text, " \t");
     if (text[0] == '"')
@@ -284,7 +297,7 @@ static bool plain_words(const struct word *w, char why[QUESTION_WHY])
                      "* has no meaning here: %.200s: write '%s~/regex/', or '%.*s\"%.100s\"' for "
                      "the text",
                      w->whole, name, lead, w->whole, text);
-    if (one && ((open && strchr(open, ']')) || strchr(text, '|') || text[0] == '^'))
+    if (one && (has_class(text) || strchr(text, '|') || text[0] == '^'))
         return wrong(why,
                      "words are no pattern: %.200s: write '%s~/%.100s/', or '%.*s\"%.100s\"' for "
                      "the text",

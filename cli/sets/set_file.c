@@ -173,7 +173,13 @@ bool catalog_beside(const char *input, char **path)
     last = last ? last + 1 : input;
     size_t name = (size_t)(input + len - last);
     *path = NULL;
-    if (name == 0 || (last[0] == '.' && (name == 1 || (name == 2 && last[1] == '.'))))
+    if (last[0] == '.' && (name == 1 || (name == 2 && last[1] == '.'))) { /* the name is above it */
+        char *real = realpath(input, NULL);
+        bool named = real && real[1] && catalog_beside(real, path);
+        free(real);
+        return named;
+    }
+    if (name == 0)
         return false;
     *path = malloc(len + sizeof ".tamis");
     if (*path) {

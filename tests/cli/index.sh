@@ -228,7 +228,8 @@ holds verify 'tamis verify many.tamis | grep -q "^many.tamis: OK, "'
 
 # What cannot be.
 trouble several-inputs 'no name for the catalog: several inputs: give one with -o$' 'tamis index logs logs/b.csv'
-trouble here-has-no-name 'no name for the catalog: [.]: give one with -o$' 'tamis index .'
+mkdir -p here/in && cp logs/b.csv here/in
+holds here-is-named-from-above '(cd here/in && tamis index . && tamis find . --limit 1) >/dev/null && test -f here/in.tamis'
 trouble root-has-no-name 'no name for the catalog: /: give one with -o$' 'tamis index /'
 trouble combo-without-attrs 'no attributes: --combo ip[+]user: ' 'tamis index -o x.tamis --combo ip+user logs'
 trouble reread-without-update 'no catalog to read again: --reread: ' 'tamis index -o x.tamis --reread logs'
