@@ -286,14 +286,34 @@ static tamis_error find_names(const struct input *input, const struct input_text
     return names->full ? TAMIS_ENOMEM : error;
 }
 
+/* Rows that have as many fields as the header, and others. */
+struct row_counts {
+    uint64_t even, odd;
+};
+
+/* Is a row a line between the others, such as part of a stack trace, whose fields mean nothing? Not where most rows differ
+   from their header. */
+static bool is_between(const struct parser *ps, const struct record *record,
+                       struct row_counts *rows)
+{
+    const struct selection *s = ps->selection;
+    bool even = !s->n_headed || csv_fields(&s->dialect, record->data, record->len) == s->n_headed;
+    rows->even += even;
+    rows->odd += !even;
+    return !even && rows->odd <= rows->even;
+}
+
 static tamis_error visit_all(struct parser *ps, const struct field_names *names, read_visit visit,
                              void *context)
 {
     struct record record;
+    struct row_counts rows = {0};
     enum parsed parsed;
     for (uint64_t n = 0; (parsed = parser_next(ps, &record)) != PARSED_END; n++) {
         if (parsed == PARSED_NOMEM)
             return TAMIS_ENOMEM;
+        if (is_between(ps, &record, &rows))
+            continue;
         for (size_t i = 0; i < names->n; i++)
             if (record.values[i].state != VALUE_MISSING &&
                 !visit(context, n, names->name[i], &record.values[i]))

@@ -114,6 +114,14 @@ tamis index -o td.tamis --tz UTC traces/d.jsonl 2>.told
 is traces-jsonl 0 $'{"time": "2024-05-02T10:00:00Z"}\n[1, 2]\n"x"\n5\nnull\n{"time": "2024-05-04"}\n[4]' \
     'tamis find: left out because they have no time: 4 matching records' 'tamis find td.tamis --since 2024-05-02'
 json traces-unfit 'tamis info --inputs --json ta.tamis' 'd["unfit_lines"] == 4 and d["records"] == 9'
+# Traces between its rows do not hide that a column has times, nor what is in segments of it.
+(echo time,n; for i in $(seq 300); do
+    printf '2024-05-01T00:%02d:%02dZ,%d\n' $((i / 60)) $((i % 60)) $i
+    [ $((i % 10)) != 0 ] || printf 'Traceback (most recent call last):\n  File "x.py", line 3, in f\nValueError: bad %d\n' $i
+done) >python.csv
+tamis index --segment 500 python.csv
+is trace-typed 0 17 "" 'tamis find python.csv time=2024-05-01T00:04:10..2024-05-01T00:04:20 -c'
+json trace-prunes 'tamis find python.csv --since 2024-05-01T00:04:50 --explain --json' 'd["matches"] == 17 and d["candidates"] < 4 < d["segments"]'
 # What is asked by time alone reads what it must, whatever the field is called.
 seq 1700000000 60 1700600000 | sed 's/.*/{"ts": &, "n": "&-&-&-&"}/' >one.jsonl
 tamis index --segment 64k one.jsonl
