@@ -323,14 +323,25 @@ static bool foreign_asked(RedisModuleCtx *ctx, RedisModuleString *name, long lon
     return foreign;
 }
 
-/* SCANDUMP, except for OURS. */
-static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                     enum command_dialect dialect)
+/* BF.SCANDUMP looks for the key first. */
+static int wrong_cursor(RedisModuleCtx *ctx, RedisModuleString *name, enum command_dialect dialect)
 {
     static const char *const wrong[] = {[OURS] =
                                             "ERR the cursor is 0, or what the last call replied",
                                         [BF] = "Second argument must be numeric",
                                         [CF] = "Invalid position"};
+    const char *error = NULL;
+    RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
+    if (dialect == BF && !find_value(key, VALUE_ITEMS, &error) && !error)
+        error = NOT_FOUND;
+    rm.CloseKey(key);
+    return rm.ReplyWithError(ctx, error ? error : wrong[dialect]);
+}
+
+/* SCANDUMP, except for OURS. */
+static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                     enum command_dialect dialect)
+{
     long long cursor;
     RedisModuleKey *key;
     struct value *v;
@@ -340,7 +351,7 @@ static int dump_call(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     if (with_key && !secret_told(ctx))
         return RM_OK;
     if (rm.StringToLongLong(argv[2], &cursor) != RM_OK || cursor < 0)
-        return rm.ReplyWithError(ctx, wrong[dialect]);
+        return wrong_cursor(ctx, argv[1], dialect);
     if (dialect != OURS && foreign_asked(ctx, argv[1], cursor))
         return RM_OK;
     struct dump *d = dump_at(ctx, argv[1], cursor, with_key, &key, &v);

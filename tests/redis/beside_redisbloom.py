@@ -25,6 +25,8 @@ NUMBERS = ["1", "2", "3", "4", "10", "0", "-1", "abc", "1073741824", "1073741825
            "1e3", "0x10", "9223372036854775807", "9223372036854775808", "-9223372036854775808",
            "18446744073709551617"]
 FACTORS = ["0", "1", "2", "4", "x", "-1", "32768", "32769", "", "9223372036854775808"]
+BAD_CURSORS = {"SCANDUMP": ["x", "-1", "", "9223372036854775808"], "LOADCHUNK": ["1", "0", "x", "77", ""]}
+BAD_CHUNKS = ["bad", "", "\0" * 38, "\0" * 73]
 WORDS = {"BF": ["RESERVE", "ADD", "MADD", "INSERT", "EXISTS", "MEXISTS", "CARD", "INFO", "SCANDUMP", "LOADCHUNK"],
          "CF": ["RESERVE", "ADD", "ADDNX", "INSERT", "INSERTNX", "EXISTS", "MEXISTS", "DEL", "COUNT", "INFO", "COMPACT",
                 "SCANDUMP", "LOADCHUNK"]}
@@ -86,9 +88,9 @@ def command(rng):
     elif word == "INFO" and kind == "BF" and rng.random() < 0.6:
         words += [rng.choice(["CAPACITY", "ITEMS", "EXPANSION", "FILTERS", "SIZE", "BOGUS", ""])]
     elif word == "SCANDUMP":
-        words += [rng.choice(["x", "-1", "", "9223372036854775808"])]
+        words += [rng.choice(BAD_CURSORS[word])]
     elif word == "LOADCHUNK":
-        words += [rng.choice(["1", "0", "x", "77", ""]), rng.choice(["bad", "", "\0" * 38, "\0" * 73])]
+        words += [rng.choice(BAD_CURSORS[word]), rng.choice(BAD_CHUNKS)]
     elif word not in ("CARD", "INFO", "COMPACT"):
         words += items(rng)[:1]
     if rng.random() < 0.05:
@@ -133,8 +135,47 @@ def name_of(words):
     return words[0].upper()
 
 
-def asks_of_cuckoo(words):
-    return name_of(words) in ("CF.ADDNX", "CF.INSERTNX", "CF.EXISTS", "CF.MEXISTS", "CF.COUNT", "CF.DEL")
+def bad_cursor(words):
+    """One that no SCANDUMP gave."""
+    word = name_of(words)[3:]
+    return len(words) == {"SCANDUMP": 3, "LOADCHUNK": 4}.get(word) and words[2] in BAD_CURSORS[word]
+
+
+def number_in(reply):
+    """How often, of a reply to one item; None: an error, or no number."""
+    if reply in (b"#t", b"#f"):
+        return int(reply == b"#t")
+    return int(reply[1:]) if re.fullmatch(rb":\d+", reply) else None
+
+
+ADDS = ("CF.ADD", "CF.ADDNX", "CF.INSERT", "CF.INSERTNX")
+
+
+def cuckoo_counts(words, said, counts):
+    """Updates how often each item is in the filter, from the reply to a command."""
+    word = name_of(words)
+    for item, reply in zip(items_of(words), replies_of(said)):
+        done = number_in(reply) == 1
+        counts[item] = counts.get(item, 0) + (done if word in ADDS else -done if word == "CF.DEL" else 0)
+
+
+def cuckoo_false_positive(words, theirs, ours, counts):
+    """Do they differ first in an item that is there less often than one of them says, and no less often than
+    either? Then it is one of the others."""
+    word, counts = name_of(words), dict(counts)
+    if word not in ("CF.ADDNX", "CF.INSERTNX", "CF.EXISTS", "CF.MEXISTS", "CF.COUNT", "CF.DEL"):
+        return False
+    for item, one, other in zip(items_of(words), replies_of(theirs), replies_of(ours)):
+        there, said = counts.get(item, 0), (number_in(one), number_in(other))
+        if one == other:
+            counts[item] = there + (word in ADDS and said[0] == 1)
+        elif None in said:
+            return False
+        elif word == "CF.COUNT":
+            return min(said) >= there
+        else:  # of a member both say the same; ADDNX says 0 of what is there
+            return there == 0
+    return False
 
 
 WRONG_NUMBER = b"wrong number of arguments"
@@ -144,15 +185,11 @@ KNOWN = [
          name_of(w).endswith(("RESERVE", "INFO")) and w[1:2] == ["EXPANSION"])),
     ("NaN is refused as a rate", lambda w, t, o: "nan" in w),
     ("SCANDUMP and LOADCHUNK refuse cursors and chunks that are not theirs",
-     lambda w, t, o: name_of(w).endswith(("SCANDUMP", "LOADCHUNK")) and o[:1] == b"-"),
+     lambda w, t, o: bad_cursor(w) and o[:1] == b"-"),
     ("of several wrong options the first is named",
      lambda w, t, o: "RESERVE" in name_of(w) and t[:1] == o[:1] == b"-" and len(w) > 5),
     ("there is a limit on the memory of a value",
      lambda w, t, o: b"would take more than" in o and (t[:1] != b"-" or b"nsufficient memory" in t)),
-    ("false positives of one of the two: a cuckoo filter has 1.6 %",
-     lambda w, t, o: asks_of_cuckoo(w) and t[:1] == o[:1] != b"-"),
-    ("a cuckoo filter that does not grow refuses by chance, and a full one of ours by number",
-     lambda w, t, o: name_of(w).startswith("CF.") and (b"Filter is full" in t + o or b"-1" in t + o)),
 ]
 
 
@@ -180,13 +217,14 @@ class Run:
     def __init__(self, theirs, ours):
         self.lines = [(Line(theirs, resp), Line(ours, resp)) for resp in (2, 3)]
         self.family, self.members = {}, {}  # of a key: BF or CF, and what was added
+        self.counted, self.fixed = {}, set()  # of CF: how often each item; keys that may not grow
         self.counts, self.unknown = {}, 0
         for a, b in self.lines:
             for line in (a, b):
                 line.ask("SET", "text", "x"), line.ask("DEL", "list"), line.ask("RPUSH", "list", "x")
 
     def forget(self, key):
-        self.family.pop(key, None), self.members.pop(key, None)
+        self.family.pop(key, None), self.members.pop(key, None), self.counted.pop(key, None), self.fixed.discard(key)
 
     def step(self, rng):
         words = command(rng)
@@ -207,9 +245,14 @@ class Run:
             self.family.setdefault(key, kind)
         elif key is not None:
             self.forget(key)
+        if theirs == ours and name_of(words) == "CF.RESERVE" and theirs == b"+OK\r\n" and "0" in words[3:]:
+            self.fixed.add(key)
         if theirs == ours:
+            if name_of(words).startswith("CF.") and key is not None:
+                cuckoo_counts(words, theirs, self.counted.setdefault(key, {}))
             if words[0].upper() in ("BF.ADD", "BF.MADD", "BF.INSERT"):
-                self.members.setdefault(key, set()).update(items_of(words))
+                self.members.setdefault(key, set()).update(
+                    item for item, reply in zip(items_of(words), replies_of(theirs)) if number_in(reply) is not None)
         else:
             self.differs(words, theirs, ours, other)
             if key is not None and key not in ("text", "list"):
@@ -219,6 +262,11 @@ class Run:
         name = next((name for name, known in KNOWN if known(words, theirs, ours)), None)
         if other and (b"WRONGTYPE" in theirs or "EXISTS" in name_of(words) or name_of(words) == "CF.COUNT"):
             name = "RedisBloom has two types, of BF and CF; here all are filters"
+        if name is None and cuckoo_false_positive(words, theirs, ours, self.counted.get(words[1], {})):
+            name = "false positives of one of the two: a cuckoo filter has 1.6 %"
+        if name is None and name_of(words) in ADDS and words[1] in self.fixed and (
+                b"Filter is full" in theirs + ours or b":-1" in theirs + ours):
+            name = "a cuckoo filter that does not grow refuses by chance, and a full one of ours by number"
         if name is None and false_positive(words, theirs, ours, self.members.get(words[1], ())):
             name = "false positives of one of the two: a filter has 1 % if no rate was stated"
         self.counts[name] = self.counts.get(name, 0) + 1

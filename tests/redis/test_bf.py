@@ -87,6 +87,7 @@ def test_words_of_errors(server, r):
         "BF.INSERT q CAPACITY 5": "ERR wrong number of arguments for 'bf.insert' command",
         "BF.INSERT q ITEMS": "ERR wrong number of arguments for 'bf.insert' command",
         "BF.SCANDUMP b abc": "Second argument must be numeric",
+        "BF.SCANDUMP none abc": "ERR not found",
         "BF.SCANDUMP gone 0": "ERR not found",
         "BF.LOADCHUNK lc abc x": "ERR Second argument must be numeric",
         "BF.LOADCHUNK lc 1 not-a-filter": "ERR received bad data",
