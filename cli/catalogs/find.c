@@ -413,6 +413,30 @@ static bool take_question(struct find *f, struct words *words)
     return true;
 }
 
+/* A pattern of the shell matches both logs and logs.tamis: one catalog, which is asked once. */
+static bool open_catalogs(struct find *f, char **operands, size_t n)
+{
+    struct stat st, other;
+    f->target = calloc(n + 1, sizeof *f->target);
+    if (!f->target)
+        return no_memory("the catalogs");
+    for (size_t i = 0; i < n; i++) {
+        struct target *t = &f->target[f->n++];
+        bool again = false;
+        if (!target_open(t, operands[i], &f->files))
+            return false;
+        for (size_t j = 0; j + 1 < f->n && stat(t->path, &st) == 0; j++)
+            again |= stat(f->target[j].path, &other) == 0 && other.st_dev == st.st_dev &&
+                     other.st_ino == st.st_ino;
+        if (again) {
+            target_free(t);
+            *t = (struct target){0};
+            f->n--;
+        }
+    }
+    return true;
+}
+
 int verb_find(int argc, char **argv)
 {
     struct find f = {.start = seconds()};
@@ -454,9 +478,7 @@ int verb_find(int argc, char **argv)
         (!f.question || take_question(&f, &words)) && options_fit(&f, &words, split, before);
     size_t n = split ? before : words.n ? 1 : 0;
     choose_form(&f);
-    f.target = good ? calloc(n + 1, sizeof *f.target) : NULL;
-    for (; good && f.n < n; f.n++)
-        good = target_open(&f.target[f.n], words.word[f.n], &f.files);
+    good = good && open_catalogs(&f, words.word, n);
     if (good && n == words.n && !is_asked(&f))
         status = targets_about(f.target, f.n, f.asked.json);
     else if (good && read_questions(&f, words.word + n, words.n - n))

@@ -42,6 +42,15 @@ static void json_field(const char *name, const struct read_value *v)
         json_close();
 }
 
+/* A name occurs once in an object, however often --fields has it. */
+static bool named_before(const struct output *o, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (o->column[j] == o->column[i])
+            return true;
+    return false;
+}
+
 static void json_record(const struct output *o, const struct found *f)
 {
     const struct record *r = f->record;
@@ -59,7 +68,7 @@ static void json_record(const struct output *o, const struct found *f)
     if (!f->json || o->chosen) {
         json_open("fields", '{');
         for (size_t i = 0; i < o->n_fields; i++)
-            if (r->values[o->column[i]].state != VALUE_MISSING)
+            if (r->values[o->column[i]].state != VALUE_MISSING && !named_before(o, i))
                 json_field(o->name[i], &r->values[o->column[i]]);
         json_close();
     }

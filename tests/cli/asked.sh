@@ -138,6 +138,11 @@ is brackets-formats 0 'braces.log text 2 commas.log text 3 lines.log jsonl 2 nat
     'echo $(tamis info --inputs brackets.tamis | awk "NR > 1 {sub(/.*\//, \"\", \$6); print \$6, \$2, \$3}")'
 is brackets-words 0 2 "" 'tamis find brackets main -c'
 
+# A catalog that is named twice is asked once, and a field that is asked for twice is one of the object.
+holds catalogs-once '[ "$(tamis find brackets brackets.tamis ./brackets -- main -c)" = 2 ]'
+json fields-once 'tamis find brackets.tamis main --limit 1 --json --fields line,line | sed "s/.*\"fields\": {\([^}]*\)}.*/[\1]/; s/: /, /"' \
+    'd == ["line", "{main} started"] or d == ["line", "{main} stopped"]'
+
 # A damaged file counts once, however often it is met; journals and event logs are named.
 mkdir hurt
 seq 3000 | gzip >hurt/a.gz
