@@ -49,6 +49,15 @@ static bool read_option(RedisModuleCtx *ctx, struct cuckoo *c, RedisModuleString
     return false;
 }
 
+/* What RedisBloom makes for a capacity: buckets, a power of 2, whose slots may all be taken. */
+static uint64_t slots_for(const struct cuckoo *o)
+{
+    uint64_t buckets = 1;
+    while (buckets < (uint64_t)(o->capacity / o->bucket))
+        buckets *= 2;
+    return buckets * (uint64_t)o->bucket;
+}
+
 COMMAND(command_cf_reserve)
 {
     struct creation c;
@@ -65,6 +74,8 @@ COMMAND(command_cf_reserve)
                             CAPACITY_MAX);
     creation_init(&c, WITH_RESERVE | WITH_CF);
     c.o.capacity = (uint64_t)o.capacity;
+    if (o.expansion == 0 && follows(ctx) && slots_for(&o) > c.o.capacity)
+        c.o.capacity = slots_for(&o);
     c.o.fpp = cuckoo_rate((uint64_t)o.bucket, 1);
     c.nonscaling = o.expansion == 0;
     creation_settle(&c);

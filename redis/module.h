@@ -231,6 +231,10 @@ const char *creation_capacity(struct creation *c, const RedisModuleString *s);
 uint64_t creation_scales_to(double fpp, uint64_t limit);
 /* Sets the limit that was not given. A limit above tamis.value-limit is refused: false, and it has replied. */
 bool creation_limit(RedisModuleCtx *ctx, struct creation *c);
+/* A filter that may not grow, in the stream of RedisBloom: there it does not count the items that are false positives of
+   its bits, and so takes more than its capacity. All of them must fit here, where others are false positives: as many
+   more as if the rate were reached from the start, and six standard deviations. */
+void creation_leave_room(RedisModuleCtx *ctx, struct creation *c);
 /* Creates the set. What a master accepted fits here, whatever the limit; from then on the set has it. */
 tamis_error creation_set(RedisModuleCtx *ctx, struct creation *c, struct set **out,
                          tamis_reason *reason);

@@ -22,12 +22,13 @@ static tamis_error plan_top(RedisModuleCtx *ctx, struct foreign *f, struct creat
                             struct set **out, tamis_reason *reason)
 {
     double stated = foreign_rate(f), left = stated - foreign_rate_now(f);
-    creation_init(c, WITH_RESERVE);
+    creation_init(c, WITH_RESERVE | WITH_BF);
     c->o.fpp = left > stated / 8 ? left : stated / 8;
     c->o.memory_limit = value_limit();
     if (!foreign_scales(f)) {
         c->o.growth = TAMIS_FIXED;
         c->o.capacity = foreign_capacity(f); /* for all keys, so that the filter can be converted */
+        creation_leave_room(ctx, c);
         return creation_set(ctx, c, out, reason);
     }
     uint64_t usual =

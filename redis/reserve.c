@@ -443,11 +443,24 @@ tamis_error creation_set(RedisModuleCtx *ctx, struct creation *c, struct set **o
     return e == TAMIS_OK ? set_limit(*out, limit) : e;
 }
 
+void creation_leave_room(RedisModuleCtx *ctx, struct creation *c)
+{
+    if (!follows(ctx) || !c->bf || c->o.growth != TAMIS_FIXED)
+        return;
+    double more = (double)c->o.capacity * c->o.fpp / (1 - c->o.fpp), root = 1;
+    double variance = more / (1 - c->o.fpp);
+    while (root * root < variance)
+        root *= 1.25;
+    more += 6 * root;
+    c->o.capacity += more < (double)CAPACITY_MAX ? (uint64_t)more : CAPACITY_MAX;
+}
+
 struct value *creation_make(RedisModuleCtx *ctx, struct creation *c, RedisModuleKey *key,
                             RedisModuleString *name)
 {
     struct set *set = NULL;
     tamis_reason reason = {0};
+    creation_leave_room(ctx, c);
     if (!creation_limit(ctx, c))
         return NULL;
     if (c->scale_to && !follows(ctx) && !scales(ctx, c))

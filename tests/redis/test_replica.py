@@ -276,6 +276,30 @@ def test_what_a_master_created_is_not_refused(servers):
         assert facts["memory_limit"] == limit, key
 
 
+def test_items_that_redisbloom_did_not_count(servers):
+    """RedisBloom passes over false positives of its own, so that a filter that may not grow takes more items than its
+    capacity; and a cuckoo filter takes as many as it has slots. None of them may be refused in its stream."""
+    server = servers(appendonly="yes", appendfsync="always")
+    r, items = server.r, ["item:%d" % i for i in range(1000)]
+    creations = {"bf": ["BF.RESERVE", 0.3, 200, "NONSCALING"], "expansion": ["BF.RESERVE", 0.3, 200, "EXPANSION", 0],
+                 "insert": ["BF.INSERT", "CAPACITY", 200, "ERROR", 0.3, "NONSCALING", "ITEMS", "x"],
+                 "cf": ["CF.RESERVE", 600, "EXPANSION", 0], "slots": ["CF.RESERVE", 90, "BUCKETSIZE", 3, "EXPANSION", 0]}
+    takes = {"cf": 1000, "slots": 93}  # 600 / 2 or 90 / 3 buckets, rounded up to a power of 2
+    [path] = glob.glob(os.path.join(server.folder, "appendonlydir", "*.incr.aof"))
+    with open(path, "ab") as aof:
+        for key, (command, *words) in creations.items():
+            aof.write(encode(command, key, *words))
+            for item in items[:takes.get(key, 250)]:
+                aof.write(encode("CF.ADD" if key in takes else "BF.ADD", key, item))
+    r.execute_command("DEBUG", "LOADAOF")
+    for key in creations:
+        assert all(r.execute_command("TAMIS.MEXISTS", key, *items[:takes.get(key, 250)])), key
+    for key in ("bf", "cf"):  # but not any number
+        with pytest.raises(redis.ResponseError, match="full"):
+            for i in range(2000):
+                r.execute_command("CF.ADD" if key == "cf" else "BF.ADD", key, "more:%d" % i)
+
+
 def test_items_passed_over_by_nx(servers):
     """An add that skips what is there skips it on replicas too, in filters with a clock as well."""
     master, replica = pair(servers)
