@@ -29,6 +29,14 @@ for verb in index find create add remove check dedup info verify fold clear merg
     holds "manual-$verb" "tamis help $verb | sed -nE 's/^ +(-., )?--([a-z-]+).*/\\2/p' | while read -r option; do
         sed 's/[\\]-/-/g' page | grep -q -- \"--\$option\" || echo \$option; done >.lacks; cat .lacks; [ ! -s .lacks ]"
 done
+# The page of tamis names every verb, and refers to every page.
+for verb in $(tamis help | sed -nE 's/^  tamis ([a-z]+) .*/\1/p'); do
+    holds "overview-$verb" "sed -n '/^\.SH DESCRIPTION/,/^\.SH CONV/p' '$TAMIS_ROOT/docs/man/tamis.1' | grep -E '^\.BR ' | grep -qw '$verb'"
+done
+for page in $(cd "$TAMIS_ROOT/docs/man" && grep -L '^\.so ' tamis-*.1); do
+    holds "see-also-$page" "sed -n '/^\.SH .SEE ALSO/,\$p' '$TAMIS_ROOT/docs/man/tamis.1' | sed 's/[\\]-/-/g' |
+        grep -q '^\.BR ${page%.1} (1)'"
+done
 # The manual page of plan has a section for each form, and no others.
 holds manual-forms 'cmp <(tamis help plan | sed -nE "s/^plan ([a-z]+) .*/\1/p" | sort -u) \
     <(sed -nE "s/^\.SS ([a-z]+)$/\1/p" "$TAMIS_ROOT/docs/man/tamis-plan.1" | sort)'
