@@ -72,17 +72,14 @@ static void name_combo(const struct target *t)
         remark("not verified as a combination; add --combo %s", text);
 }
 
-static bool ask(struct find *f, struct target *t)
+static bool ask(struct target *t)
 {
     if (!target_ask(t))
         return false;
     if (!t->answer.verified)
         name_combo(t);
-    bool good = f->trust ? sight_trust(&t->sight, &t->inputs)
-                         : sight_take(&t->sight, &t->inputs, t->base, (unsigned)f->threads);
-    if (good)
-        sight_missed(&t->sight, &t->inputs, t->base, &t->missed);
-    return good && places_find(&t->places, &t->inputs, &t->sight, t->catalog, t->bits);
+    sight_missed(&t->sight, &t->inputs, t->base, &t->missed);
+    return places_find(&t->places, &t->inputs, &t->sight, t->catalog, t->bits);
 }
 
 /* ---- telling --------------------------------------------------------------------------------- */
@@ -328,7 +325,7 @@ static int find_all(struct find *f)
     int status = NONE;
     bool stops = f->asked.limited && !f->asked.count_by && !f->segments;
     for (size_t i = 0; i < f->n; i++)
-        if (!ask(f, &f->target[i]))
+        if (!ask(&f->target[i]))
             return TROUBLE;
     output_of(f, &f->target[0]);
     if (f->output.form == OUT_FIELDS)
@@ -359,6 +356,9 @@ static bool read_questions(struct find *f, char **words, size_t n)
     asked.all_fields = f->output.form == OUT_JSON;
     asked.one = f->asked.count_by != NULL;
     asked.tag = f->asked.tag;
+    for (size_t i = 0; i < f->n; i++)
+        if (!target_look(&f->target[i], f->trust, (unsigned)f->threads))
+            return false;
     return targets_join(f->target, f->n) &&
            targets_know(f->target, f->n, f->asked.known, f->asked.n_known) &&
            targets_read(f->target, f->n, &asked);

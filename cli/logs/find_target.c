@@ -74,6 +74,15 @@ bool target_open(struct target *t, const char *operand, const struct store_optio
     return succeeded(error, &reason, t->path) && target_take(t, catalog);
 }
 
+bool target_look(struct target *t, bool trust, unsigned threads)
+{
+    bool good = trust ? sight_trust(&t->sight, &t->inputs)
+                      : sight_take(&t->sight, &t->inputs, t->base, threads);
+    for (size_t i = 0; good && i < t->sight.n && !t->own.open; i++)
+        t->own.open = t->sight.seen[i].look == LOOK_NEW || t->sight.seen[i].look == LOOK_CHANGED;
+    return good;
+}
+
 void target_free(struct target *t)
 {
     question_free(&t->question);

@@ -44,6 +44,8 @@ struct target_question {
 bool target_open(struct target *target, const char *operand, const struct store_options *options);
 /* Takes an open catalog; its path was set. Complains. */
 bool target_take(struct target *target, tamis_catalog *catalog);
+/* Which of its inputs are as they were? Files that are read whole may have any fields. */
+bool target_look(struct target *target, bool trust, unsigned threads);
 void target_free(struct target *target);
 void targets_free(struct target *targets, size_t n);
 /* Asks the catalog, whose candidates are then in `bits`. Complains. */

@@ -167,13 +167,13 @@ void names_free(struct names *names);
 /* ---- looking --------------------------------------------------------------------------------- */
 
 enum file_look {
-    LOOK_NEW,     /* read whole */
-    LOOK_CHANGED, /* its name is known, its bytes are not: read whole */
-    LOOK_SAME,    /* unchanged; its name may be different */
-    LOOK_GROWN,   /* the known bytes, and more */
-    LOOK_SHUT,    /* it cannot be examined: what is known about it is in doubt */
-    LOOK_GONE,    /* it was given by name, or its folder is gone */
-    LOOK_PASSED   /* not readable */
+    LOOK_NEW, /* read whole */
+    LOOK_CHANGED, /* its name is known, its bytes are not, or were not enough to know its format: read whole */
+    LOOK_SAME,  /* unchanged; its name may be different */
+    LOOK_GROWN, /* the known bytes, and more */
+    LOOK_SHUT,  /* it cannot be examined: what is known about it is in doubt */
+    LOOK_GONE,  /* it was given by name, or its folder is gone */
+    LOOK_PASSED /* not readable */
 };
 
 /* A present file. */

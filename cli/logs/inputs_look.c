@@ -167,6 +167,20 @@ static bool promised(const struct inputs *in, const struct seen *s, const struct
             inputs_rule(in, RULE_APPEND_ONLY, s->path, false));
 }
 
+/* A text of few lines may have been the first lines of something else: a log that begins with a banner. */
+static bool was_too_short(const struct looking *w, const struct seen *s, const struct entry *e)
+{
+    struct sniff sniff;
+    char *own;
+    if (e->format != READ_TEXT || e->text >= SNIFF_LEN || w->in->dialect.format != READ_AUTO)
+        return false;
+    const char *opened = path_of(w, s->path, &own);
+    bool other = opened && sniff_file(opened, &w->in->dialect, &sniff, NULL) == TAMIS_OK &&
+                 sniff.class == SNIFF_READABLE && sniff.format != READ_TEXT;
+    free(own);
+    return other;
+}
+
 static void look_pair(struct looking *w, size_t i)
 {
     struct seen *s = &w->s->seen[w->pair[i].seen];
@@ -183,6 +197,8 @@ static void look_pair(struct looking *w, size_t i)
             s->look = grown(s, e);
         fd_close(&fd);
     }
+    if (s->look == LOOK_GROWN && was_too_short(w, s, e))
+        s->look = LOOK_CHANGED;
     atomic_fetch_add(&w->hashed, hashed);
 }
 
@@ -209,7 +225,7 @@ static void try_pairs(struct looking *w)
     together(w, look_pair, w->n_pairs, 1);
     for (size_t i = 0; i < w->n_pairs; i++) {
         struct seen *s = &w->s->seen[w->pair[i].seen];
-        if (s->look == LOOK_SAME || s->look == LOOK_GROWN)
+        if (s->look != LOOK_NEW && s->look != LOOK_SHUT)
             s->entry = w->pair[i].entry;
         else
             w->s->where[w->pair[i].entry] = NOWHERE;

@@ -378,6 +378,18 @@ static bool format_fits(const struct dialect *dialect, enum read_format format, 
     return fits;
 }
 
+/* Do half of the lines begin like objects, although the first does not? */
+static bool objects_follow(const uint8_t *text, size_t len)
+{
+    size_t lines = 0, objects = 0;
+    for (const uint8_t *at = text, *end = text + len; at; lines++) {
+        at = memchr(at, '\n', (size_t)(end - at));
+        at = at && at + 1 < end ? at + 1 : NULL;
+        objects += at && *at == '{';
+    }
+    return objects && 2 * objects >= lines;
+}
+
 /* The first line starts with a time that is not a separate cell. */
 static bool timed_line(const uint8_t *text, size_t len)
 {
@@ -508,6 +520,9 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
          (d.format == READ_AUTO && (json.format == READ_JSON ||
                                     format_fits(&d, READ_JSONL, text, len, whole, &sniff.full)))))
         return json;
+    if (d.format == READ_AUTO && !object && !list && objects_follow(text, len) &&
+        format_fits(&d, READ_JSONL, text, len, whole, &sniff.full))
+        return sniff.format = READ_JSONL, sniff; /* a log that begins with a banner */
     if (d.format == READ_AUTO)
         sniff.format = d.format = line_format(text, len, whole, &sniff.full);
     if (sniff.full)

@@ -230,5 +230,20 @@ tamis index: 1 new, 0 changed, 0 grown, 0 renamed, 0 removed, 1 as before" 'tami
 is beside-inputs 0 $'same beside/a.csv\nsame beside/b.csv' "" 'tamis info --inputs beside | awk "\$1 == \"same\" {print \$1, \$6}"'
 is beside-a-file 0 1 "" 'printf "9\n" >>beside/a.csv; tamis index --update beside/a.csv && tamis find beside/a.csv k=9 -c'
 json beside-figures 'tamis info --json beside' 'd["kind"] == "catalog" and d["inputs"] == 2'
-trouble beside-no-name 'no catalog: .: give the one that was made of it with -o$' 'tamis index --update .'
+trouble beside-here 'no catalog: .*[.]tamis: make it with tamis index [.]$' 'tamis index --update .'
+# A file whose first lines said little: what it is shows when it grows, before the update too.
+mkdir banner
+echo 'Starting server' >banner/app.log
+echo 'started' >banner/kv.log
+tamis index banner
+seq 1000 | sed 's/.*/{"time": "2024-05-01T10:00:00Z", "user": "u&"}/' >>banner/app.log
+seq 5 | sed 's/.*/level=info user=ann n=&/' >>banner/kv.log
+is banner-grown 0 '{"time": "2024-05-01T10:00:00Z", "user": "u7"}' "" 'tamis find banner user=u7'
+is banner-grown-too 0 5 "" 'tamis find banner user=ann -c'
+is banner-kept 0 'Starting server' "" 'tamis find banner starting'
+trouble banner-unknown "no input has an attribute 'usr'" 'tamis find banner usr=u7'
+tamis index --update banner 2>.told
+is banner-formats 0 $'banner/app.log jsonl 1000\nbanner/kv.log logfmt 6' "" \
+    'tamis info --inputs banner | awk "NR > 1 {print \$6, \$2, \$3}"'
+is banner-found 0 '{"time": "2024-05-01T10:00:00Z", "user": "u7"}' "" 'tamis find banner user=u7'
 finish

@@ -48,7 +48,7 @@ def lead(text, reference=REFERENCE):
             continue
         part = match.groupdict()
         zone, end = part.get("zone"), match.end()
-        if zone and text[end:end + 1].isalpha():
+        if zone and re.match("[A-Za-z]", text[end:end + 1]):
             zone, end = None, match.start("zone")
         month = part.get("m") or part["b"].lower()
         if month in MONTHS:
