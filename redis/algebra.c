@@ -99,7 +99,7 @@ struct merging {
 
 /* Work is measured in bytes of plain filters that are merged, about 0.6 ms per MB (tests/redis/test_time.py,
    bench_algebra). Columns of a matrix are moved, which takes up to three times as long; a fold makes a copy
-   first. Testing whether a pair of vectors fits into one takes about 10 ns. */
+   first. It takes about 10 ns to test whether two vectors fit into one. */
 enum { COLUMNS = 3, FOLDING = 2, PAIR = 16 };
 
 static uint64_t merge_work(const struct value *v)
@@ -107,7 +107,7 @@ static uint64_t merge_work(const struct value *v)
     return value_bytes(v) * (v->growth == TAMIS_DYNAMIC ? COLUMNS : 1);
 }
 
-/* The work of uniting two, of which the second may be small. */
+/* The work of uniting two values, of which the second may be a small filter. */
 static uint64_t pairs_work(const struct value *x, const struct value *y)
 {
     uint32_t mine, theirs = 1;
@@ -126,7 +126,7 @@ static bool has_pending(const struct value *v)
     return facts.pending > 0;
 }
 
-/* A copy of the value that is not small. */
+/* A copy of the value, in the form of a set if it is a small filter. */
 static struct value *copy_whole(const struct value *v)
 {
     struct value *copy = value_copy(v);
@@ -191,7 +191,7 @@ static bool fits(RedisModuleCtx *ctx, const struct value *v)
     return false;
 }
 
-/* Reports the positions of its keys. */
+/* Reports to the server which arguments of MERGE are keys. */
 static int merge_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     long long n;

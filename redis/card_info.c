@@ -7,7 +7,7 @@ static uint64_t items_of(const struct value *v)
     return top_items(v) + (v->foreign ? v->foreign->items : 0);
 }
 
-/* For a filter of RedisBloom with the set on top of it: the figures of BF.INFO. */
+/* The figures of BF.INFO for a filter of RedisBloom and the set on top of it. */
 static void facts_of(const struct value *v, tamis_filter_facts *facts)
 {
     *facts = (tamis_filter_facts){0};
@@ -130,7 +130,7 @@ void say_real(RedisModuleCtx *ctx, const char *name, bool known, double x)
         rm.ReplyWithNull(ctx);
 }
 
-/* The stream, or nothing; and the version last published by this server, or nothing. */
+/* Replies with the stream and with the version that this server published last; null if there is none. */
 static void say_publication(RedisModuleCtx *ctx, const struct publication *p)
 {
     tamis_origin_facts facts = {0};
@@ -164,8 +164,8 @@ void say_set(RedisModuleCtx *ctx, const struct value *v, const tamis_filter_fact
     say_real(ctx, "fpp", i->fpp > 0, i->fpp);
 }
 
-/* The facts of the set. Estimates read every bit of the vectors of a plain filter, at best 10 GB per second: false,
-   without them, if the filter is too large. Deletable vectors have counts, and lines are sampled. */
+/* The facts of the set. Estimates read every bit of the vectors of a plain filter, at best 10 GB per second: if the
+   filter is too large, it returns false without them. Deletable vectors have counts, and lines are sampled. */
 static bool estimate(const struct value *v, tamis_filter_facts *i)
 {
     const tamis_filter *filter = as_filter(v->set);

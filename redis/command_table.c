@@ -225,7 +225,8 @@ static spec keys_intersect[] = {
 #define SCANS   "readonly"
 #define ADDS    "write deny-oom"
 #define REMOVES "write"
-/* The position of some keys depends on a word or a number: a Cluster asks the command, despite the specs. */
+/* The position of some keys depends on a word or a number, which key specs cannot express: the server asks the
+   command. */
 #define KEYED " getkeys-api"
 
 static const struct command {
@@ -408,7 +409,7 @@ static bool add_command(RedisModuleCtx *ctx, const char *prefix, const struct co
     return true;
 }
 
-/* Does some other module have a command of this name? */
+/* Does another module have a command of this name? */
 static bool taken(RedisModuleCtx *ctx, const char *prefix, const struct command *c)
 {
     char name[40];

@@ -49,7 +49,7 @@ static bool read_option(RedisModuleCtx *ctx, struct cuckoo *c, RedisModuleString
     return false;
 }
 
-/* What RedisBloom makes for a capacity: buckets, a power of 2, whose slots may all be taken. */
+/* The slots of RedisBloom's filter of this capacity, which has a power of 2 of buckets; all of them may be in use. */
 static uint64_t slots_for(const struct cuckoo *o)
 {
     uint64_t buckets = 1;
@@ -205,8 +205,8 @@ static void say_cuckoo(RedisModuleCtx *ctx, const struct value *v, const uint64_
         say_count(ctx, names[i], figures[i]);
 }
 
-/* What a cuckoo filter of these items would show. Pending removals are shown as deletions, of which a cuckoo
-   filter counts those since it was last compacted. */
+/* Replies with the figures of a cuckoo filter of these items. Pending removals are shown as deletions; a cuckoo filter
+   counts its deletions since it was last compacted. */
 static void reply_cf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     (void)argv, (void)argc;

@@ -11,7 +11,7 @@
  * below 2^53, above which numbers in JavaScript and Lua are not exact. SCANDUMP's position is 1 after the first
  * PIECES_HEAD bytes, otherwise 1 more than the bytes so far, which tells LOADCHUNK where its piece belongs.
  *
- * The bytes do not contain the family key, unless every call says WITHKEY and its user has the permission.
+ * The bytes do not contain the family key, unless every call has WITHKEY and its user has the permission.
  */
 #include "foreign.h"
 
@@ -209,7 +209,7 @@ static struct dump *dump_find(RedisModuleCtx *ctx, RedisModuleString *name, uint
     return NULL;
 }
 
-/* Drops a dump of an earlier moment: changes can be recorded only for one. False if it has replied. */
+/* Drops a dump of an earlier moment, because changes can be recorded only for one moment. False if it has replied. */
 static bool make_way(RedisModuleCtx *ctx, struct value *v)
 {
     for (struct dump *d = dump_of(v); v->kept && d; d = dump_of(v)) {
@@ -271,8 +271,8 @@ static void dump_over(struct dump *d, struct value *v)
         keep_end(v);
 }
 
-/* Replies with at most `room` bytes from `from` on. Their cursor is the position after them plus
-   `plus`, or 0 at the end: with the last piece, for clients of BF and CF after it. */
+/* Replies with at most `room` bytes from `from` on. Their cursor is the position after them plus `plus`. The cursor 0
+   comes with the last piece, or for clients of BF and CF after it. */
 static void reply_piece(RedisModuleCtx *ctx, struct dump *d, struct value *v, uint64_t from,
                         size_t room, uint64_t plus, enum command_dialect dialect)
 {

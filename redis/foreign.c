@@ -1,6 +1,6 @@
 /*
  * Bloom filters of RedisBloom, loaded from its files and chunks and queried with their own hash and layout.
- * They never change: what is added goes into a tamis set on top of them (on_top.c).
+ * They never change: new items go into a tamis set on top of them (on_top.c).
  *
  * A filter is a chain of parts, oldest first. A key has two 64-bit words, a = murmur(key, SEED) and
  * b = murmur(key, a); its i-th bit in a part of m bits is (a + i b) mod m, where a + i b wraps at 2^64, and the
@@ -105,7 +105,7 @@ static uint64_t data_bytes(const struct foreign *f)
     return all;
 }
 
-/* Ones of a Bloom filter, taken slots of a cuckoo filter. */
+/* The ones of a Bloom filter, or the used slots of a cuckoo filter. */
 static uint64_t count_taken(const unsigned char *data, size_t len, bool slots)
 {
     uint64_t n = 0, word = 0;
@@ -119,8 +119,8 @@ static uint64_t count_taken(const unsigned char *data, size_t len, bool slots)
     return n;
 }
 
-/* The share of the bits or slots of a part that are taken; in a large filter, of every n-th page: 4 MB of it take
-   a millisecond, and determine the rate to about 0.3 %. */
+/* The share of the bits or slots of a part that are in use. In a large filter, only every n-th page is counted: 4 MB
+   take a millisecond, and determine the rate to about 0.3 %. */
 static double part_taken(const struct foreign *f, const struct foreign_part *p)
 {
     const uint64_t step = PAGE * (1 + data_bytes(f) / SAMPLE);
@@ -222,7 +222,7 @@ void foreign_move(struct foreign **f, void *(*move)(void *context, void *memory)
     }
 }
 
-/* Are the parameters such as RedisBloom makes, and do they match the number of bytes? */
+/* Could RedisBloom have made these parameters, and do they match the number of bytes? */
 static bool part_good(const struct foreign_part *p)
 {
     return p->rate > 0 && p->rate < 1 && p->bits_each > 0 && p->bits_each < 1e6 && p->hashes >= 1 &&
@@ -332,7 +332,7 @@ void foreign_save(RedisModuleIO *io, const struct foreign *f, bool top)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* The first chunk: bytes as they are in memory, since tamis needs a little-endian machine. */
+/* The first chunk: the bytes of the structs in memory, since tamis needs a little-endian machine. */
 struct packed_head {
     uint64_t items;
     uint32_t n, options, growth;

@@ -5,7 +5,7 @@
 
 #define BATCH 128
 
-/* Computes the digests of the next items, up to BATCH of them; returns how many. */
+/* Computes the digests of the next items, at most BATCH; returns their number. */
 static size_t digest_batch(const tamis_filter *filter, RedisModuleString **items, size_t n,
                            tamis_digest *digests)
 {
@@ -82,7 +82,7 @@ static inline tamis_error add_one(RedisModuleCtx *ctx, const struct adding *a, s
     return value_add(v, item, len, fresh);
 }
 
-/* Replicas ignore memory limits: what the master accepted has to fit here. Returns the limit if it was suspended:
+/* Replicas ignore memory limits: what the master accepted must fit here. Returns the limit if it was suspended:
    try again, then restore it. */
 static uint64_t limit_aside(RedisModuleCtx *ctx, struct value *v, tamis_error e)
 {
@@ -117,7 +117,7 @@ static inline tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct
     return TAMIS_OK;
 }
 
-/* The same for the next items, up to BATCH of them. */
+/* The same for the next items, at most BATCH. */
 static __attribute__((noinline)) tamis_error add_batch(RedisModuleCtx *ctx, struct adding *a,
                                                        struct value *v)
 {
@@ -162,7 +162,7 @@ static bool growth_clocked(tamis_growth growth)
     return growth == TAMIS_WINDOW || growth == TAMIS_FLEXIBLE;
 }
 
-/* NX on the replica skips the same items as here. */
+/* With NX, the replica skips the same items as this server. */
 static void replicate_timed_add(RedisModuleCtx *ctx, const struct adding *a)
 {
     long long at = (long long)value_clock(NULL);
@@ -174,7 +174,7 @@ static void replicate_timed_add(RedisModuleCtx *ctx, const struct adding *a)
                      a->items, a->added);
 }
 
-/* Replicates the command as it came if all its items were added and it has no options: RM_Replicate looks up
+/* Replicates the command unchanged if all its items were added and it has no options: RM_Replicate looks up
    the name of a command and builds its arguments, which takes 2,300 instructions, half as many as a whole
    BF.ADD. Otherwise replicates the items that were added, and the time if the filter has a clock. */
 static void replicate_add(RedisModuleCtx *ctx, const struct adding *a, tamis_growth growth,

@@ -53,7 +53,7 @@ struct value *find_kind(RedisModuleCtx *ctx, RedisModuleString *name, enum value
     return v;
 }
 
-/* Reports describe the set that the small filter stands for. */
+/* Reports on a small filter: `run` gets the set that it represents. */
 static void with_small(RedisModuleCtx *ctx, const struct value *v, RedisModuleString **argv,
                        int argc, value_fn run)
 {

@@ -4,8 +4,8 @@
  * The pieces are collected under the key in a value of a special kind, which is saved and replicated like
  * any other; the last piece turns it into the final value. Bytes are checked as they arrive and stored
  * where they will be used, so the time for a piece depends only on its size; the checksums come last.
- * Invalid bytes end the load, and nothing is left; a piece that is not the next one, or too long, changes
- * nothing.
+ * If bytes are invalid, the load ends and the key is removed; a piece that is not the next one, or is too long,
+ * changes nothing.
  */
 #include "foreign.h"
 
@@ -70,7 +70,7 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct loaded_piece *
     return v;
 }
 
-/* The last piece has arrived: NULL if the result is invalid. */
+/* Completes the value after the last piece; NULL if the result is invalid. */
 static struct value *load_end(RedisModuleCtx *ctx, struct loaded_piece *p, struct value *partial,
                               tamis_error *e, tamis_reason *reason)
 {
@@ -124,7 +124,7 @@ static void load_done(RedisModuleCtx *ctx, const struct loaded_piece *p, uint64_
         rm.ReplyWithLongLong(ctx, (long long)missing);
 }
 
-/* Removes everything, here and on replicas. */
+/* Ends the load and removes the key, here and on replicas. */
 static void load_failed(RedisModuleCtx *ctx, const struct loaded_piece *p, RedisModuleKey *key,
                         bool first, tamis_error e, const tamis_reason *reason)
 {
@@ -142,7 +142,7 @@ static void load_failed(RedisModuleCtx *ctx, const struct loaded_piece *p, Redis
     }
 }
 
-/* One more piece, possibly the last. */
+/* Takes one more piece, possibly the last. */
 static void load_piece(RedisModuleCtx *ctx, struct loaded_piece *p, RedisModuleKey *key,
                        struct value *v, bool first)
 {

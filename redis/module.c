@@ -36,7 +36,7 @@ static enum bf read_arguments(RedisModuleCtx *ctx, RedisModuleString **argv, int
     return bf;
 }
 
-/* A master with BF and CF commands replicates adds as they came. A replica with bf=no can follow it nevertheless:
+/* A master with BF and CF commands replicates adds unchanged. A replica with bf=no can follow it nevertheless:
    these adds become TAMIS.ADD and TAMIS.MADD, which do the same to an existing filter, and its creation was
    replicated as TAMIS.RESERVE. An ADDNX is replicated only if it added its item, so it adds here too. */
 static void follow_bf(RedisModuleCommandFilterCtx *command)

@@ -3,8 +3,8 @@
  * the filter to a tamis value.
  *
  * The set gets the part of the stated rate that the filter, judged by its bits, does not use, but at least an
- * eighth; the stated rate then rises. The first add of an absent key creates the set. Replicas receive
- * what creates the same (TAMIS.ONTOP), then the keys.
+ * eighth; the stated rate then rises. The first add of an absent key creates the set. Replicas receive the command
+ * that creates the same set (TAMIS.ONTOP), then the keys.
  */
 #include "foreign.h"
 
@@ -17,7 +17,7 @@ static int take_bytes(void *context, const void *data, size_t len)
     return !buffer_add(context, data, len);
 }
 
-/* Of what the set is created. */
+/* Chooses the parameters of the set, and creates it. */
 static tamis_error plan_top(RedisModuleCtx *ctx, struct foreign *f, struct creation *c,
                             struct set **out, tamis_reason *reason)
 {
@@ -42,7 +42,7 @@ static tamis_error plan_top(RedisModuleCtx *ctx, struct foreign *f, struct creat
     return creation_set(ctx, c, out, reason);
 }
 
-/* Replicates it as ONTOP key RESERVE and what creates the same: it is empty, and may have 100 MB. */
+/* Replicates the set by its parameters, as ONTOP key RESERVE: it is empty, and its bytes may be 100 MB. */
 static void top_put(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name,
                     const struct creation *c, struct set *top)
 {
@@ -81,7 +81,7 @@ bool foreign_full(RedisModuleCtx *ctx, const struct value *v)
     return !foreign_scales(f) && !follows(ctx) && f->items + top_items(v) >= foreign_capacity(f);
 }
 
-/* ONTOP key RESERVE rate capacity option ...: an empty set, where the first item is added. */
+/* ONTOP key RESERVE rate capacity option ...: creates an empty set, before the first item is added. */
 static void put_empty(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     WIPED_CREATION c;
@@ -116,7 +116,7 @@ static void put_empty(RedisModuleCtx *ctx, struct value *v, RedisModuleString **
     rm.ReplyWithSimpleString(ctx, "OK");
 }
 
-/* The set that the bytes are, or NULL. */
+/* Decodes the set from its bytes; NULL if they are invalid. */
 static struct value *read_bytes(RedisModuleCtx *ctx, const char *data, size_t len)
 {
     tamis_reason reason = {0};
@@ -180,7 +180,7 @@ COMMAND(command_ontop)
 
 /* ---- CONVERT --------------------------------------------------------------------------------- */
 
-/* Adds the keys again, whether the filter has them or not. */
+/* Adds the keys to the set, whether the filter has them or not. */
 static void convert_items(RedisModuleCtx *ctx, struct value *v, RedisModuleString **argv, int argc)
 {
     int done = 0;

@@ -21,7 +21,7 @@
 #define SNAPSHOT_MIN ((uint64_t)4 << 20) /* bytes of messages before a new snapshot replaces them */
 #define RETRY        (10 * SECOND)
 #define TICK         500     /* milliseconds */
-#define EXPIRE       3600000 /* an owner that is this far behind the others keeps no messages */
+#define EXPIRE       3600000 /* messages are not kept for an owner that is this far behind the others */
 
 /* ---- which keys are published ------------------------------------------------------------------ */
 
@@ -215,8 +215,8 @@ static tamis_error make_origin(RedisModuleCtx *ctx, struct publication *p, tamis
     return tamis_origin_new(&p->origin, filter, &o, reason);
 }
 
-/* Before anything is published. If there is no memory it is tried later, and nothing is lost. A
-   publication that is impossible, as forged bytes may state it, is removed, here and on replicas. */
+/* Makes the origin before anything is published. If there is no memory, this is tried again later, and nothing is
+   lost. An impossible publication, which forged bytes may state, is removed, here and on replicas. */
 static bool origin_ready(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name)
 {
     struct publication *p = v->publication;

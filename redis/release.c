@@ -1,14 +1,14 @@
 /*
  * Frees and copies large values in the background.
  *
- * DEL, expiry and RENAME onto a key free in the main thread of the server by default, and returning the pages of a
- * full filter of 350 MB takes 100 ms or more. So large values go to a thread of the module, whatever the lazyfree
- * settings. Calls from other threads of the server (UNLINK) free at once. This is off if the server evicts keys: it
+ * By default DEL, expiry and RENAME onto a key free memory in the main thread of the server, and returning the pages
+ * of a full filter of 350 MB takes 100 ms or more. So large values are passed to a thread of the module, whatever the
+ * lazyfree settings are. Calls from other threads of the server (UNLINK) free at once. This is off if the server evicts keys: it
  * checks its memory after each eviction and would evict too many while the first ones are still being freed. Its
  * lazyfree-lazy-eviction waits for them.
  *
  * COPY allocates the new value and replies; the thread copies the bytes, 124 MB in 80 ms. A command that uses the new
- * value meanwhile, or changes or frees the old one, waits for the rest of that time, and so does a fork, whose child
+ * value meanwhile, or changes or frees the old one, waits until the copy is complete, and so does a fork, whose child
  * has no such thread. The old value can be read.
  */
 #include "module.h"

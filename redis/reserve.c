@@ -196,10 +196,10 @@ const char *creation_settle(struct creation *c)
     if (c->compact && (c->nonscaling || growth != TAMIS_SMOOTH))
         return "ERR COMPACT goes with GROWTH smooth";
     c->o.growth = c->nonscaling ? TAMIS_FIXED : growth;
-    c->compact |= c->bf && c->o.growth == TAMIS_SMOOTH; /* RedisBloom unites nothing */
+    c->compact |= c->bf && c->o.growth == TAMIS_SMOOTH; /* RedisBloom has no union */
     if (c->o.growth != TAMIS_SCALABLE)
         c->o.expansion = 0;
-    else if (!c->expands) /* a replicated command states everything */
+    else if (!c->expands) /* a replicated command states all parameters */
         c->o.expansion = c->at ? 0 : (double)server.expansion;
     return NULL;
 }
@@ -275,7 +275,7 @@ const char *creation_options(struct creation *c, RedisModuleString **argv, int a
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* The family of another value; its hash too. */
+/* Takes the family and the hash of another value. */
 static const char *join_family(RedisModuleCtx *ctx, struct creation *c)
 {
     const char *error;
@@ -306,7 +306,7 @@ const char *creation_key_word(RedisModuleCtx *ctx, const struct creation *c)
     return (follows(ctx) ? c->own : secret_is(c->o.key)) ? "FAMILY" : "KEY";
 }
 
-/* The library then decides between a vector and lines alone, here and wherever the command is run again. */
+/* The library then decides between a vector and lines alone, in the same way wherever the command is run. */
 static bool chosen_smooth(const struct creation *c)
 {
     return c->chosen && c->o.growth == TAMIS_SMOOTH;
@@ -398,7 +398,7 @@ static bool scales_to(double fpp, uint64_t n, uint64_t limit)
     return bits && bits / 8 <= limit / 3;
 }
 
-/* To a thousandth: planning a vector takes 60 microseconds. */
+/* The result is exact to a thousandth, because planning a vector takes 60 microseconds. */
 uint64_t creation_scales_to(double fpp, uint64_t limit)
 {
     uint64_t most = 0;

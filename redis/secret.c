@@ -1,10 +1,10 @@
 /*
  * The key of the server's family. Whoever has it can construct items that collide in all values of the
- * server. So it is in what a server saves and must be able to load again (RDB and AOF files, replicas,
- * the server's own DUMP), and a client gets it only if CONFIG GET would reveal it anyway.
+ * server. It is in all that a server must be able to load again (RDB and AOF files, replicas, the server's own DUMP).
+ * A client gets it only if CONFIG GET would reveal it anyway.
  *
  * A key that was not configured is drawn at the start, and replaced by the one under which earlier
- * values were made. Not every value tells which that was, since clients make and load values of their own
+ * values were made. Not every value shows which key that was, since clients create and load values of their own
  * families: values of the server's family are saved with a mark, and replicated with FAMILY, not KEY.
  */
 #include "module.h"
@@ -55,7 +55,7 @@ void secret_adopt(const uint8_t key[TAMIS_KEY_LEN])
     server.key_adopted = secret_set(key);
 }
 
-/* RESTORE, which may be replayed from an append-only file, brings marks that anyone can forge;
+/* RESTORE, which may be replayed from an append-only file, can bring forged marks;
    but the server reports a key as loaded, just afterwards, only for those in its own files. */
 static struct secrets *offered;
 

@@ -117,7 +117,7 @@ uint64_t value_limit(void)
     return memory / 2 > VALUE_LIMIT_MIN ? memory / 2 : VALUE_LIMIT_MIN;
 }
 
-/* Beside what it has in memory, its bytes have a header and checksums, 8 for each 4096. */
+/* The bytes of a value also have a header and checksums, 8 bytes for each 4096. */
 uint64_t value_limit_encoded(void)
 {
     uint64_t limit = value_limit();
@@ -142,7 +142,7 @@ static void ask_server(RedisModuleCtx *ctx, const char *name, char text[32])
         rm.FreeCallReply(reply);
 }
 
-/* Runs at the start and after each CONFIG SET, so that creating a value need not ask. */
+/* Runs at the start and after each CONFIG SET, so that the creation of a value need not query the server. */
 static void read_maxmemory(RedisModuleCtx *ctx)
 {
     char text[32];

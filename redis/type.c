@@ -9,8 +9,8 @@
  *   unsigned   the number of bytes of the complete value
  *   strings    the bytes (docs/format.md) in pieces; the last one is empty
  *
- * Saving in pieces needs no memory for the whole. Loading allocates for what has arrived, never for what a
- * length field states, and every byte passes the validator of the library.
+ * Saving in pieces needs no memory for the whole. Loading allocates memory for the bytes that have arrived, never for
+ * what a length field states, and the library validates every byte.
  */
 #include "foreign.h"
 
@@ -206,7 +206,7 @@ static struct value *load_rest(RedisModuleIO *io, uint64_t kind, tamis_reason *r
     return v;
 }
 
-/* False if they are not as save_places() wrote them. */
+/* False if save_places() cannot have written them. */
 static bool load_places(RedisModuleIO *io, struct value *v)
 {
     size_t len = 0;
@@ -247,7 +247,7 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     return v;
 }
 
-/* Logs which key it is: the server logs only the type. */
+/* Logs the name of the key: the server logs only the type. */
 static void *cannot_load(RedisModuleIO *io, const char *what, const char *why)
 {
     size_t len = 0;

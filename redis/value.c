@@ -59,7 +59,7 @@ static void server_free(void *context, void *memory, size_t size)
 }
 
 /*
- * Large vectors without touching them: the server's allocators get their memory from the kernel as
+ * Allocates large vectors without touching them: the server's allocators get their memory from the kernel as
  * private pages, and released pages are zero when they are next touched. So a filter of 400 MB is
  * created in microseconds instead of a third of a second. Where the kernel refuses (locked pages),
  * they are cleared one by one.
@@ -307,7 +307,7 @@ uint64_t partial_have(const struct value *v)
     return pieces_in_have(v->in);
 }
 
-/* The memory is allocated from the header on, but not touched before its bytes arrive. */
+/* The memory is allocated when the header is known, but not touched before the bytes arrive. */
 tamis_error partial_add(struct value *v, const void *data, size_t len, bool trusted,
                         tamis_reason *reason)
 {
