@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Where the hash is, or belongs. */
+/* The place of the hash, or the free one where it belongs. */
 static uint64_t *slot_of(uint64_t *slots, size_t room, uint64_t hash)
 {
     size_t at = (size_t)hash & (room - 1);

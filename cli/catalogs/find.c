@@ -116,7 +116,7 @@ static int list_places(const struct find *f, const struct target *t)
     return t->places.n ? FOUND : NONE;
 }
 
-/* Not shown to people if it did not happen. */
+/* Shown only if it happened; JSON always has it. */
 static void report_event(const struct find *f, const char *key, const char *label, uint64_t n)
 {
     if (f->asked.json || n)
@@ -224,7 +224,7 @@ static int read_places(struct find *f, struct target *t)
 
 /* ---- the verb -------------------------------------------------------------------------------- */
 
-/* Is there anything to answer, or is the question what can be asked? */
+/* Is there a query, or should the attributes be listed? */
 static bool is_asked(const struct find *f)
 {
     const struct travelling *q = &f->asked;
@@ -291,7 +291,7 @@ static bool is_connective(const char *word)
     return strcmp(word, "AND") == 0 || strcmp(word, "OR") == 0 || strcmp(word, "NOT") == 0;
 }
 
-/* Nothing was found: perhaps because a value was not meant as text, or a word not as a word. */
+/* If nothing was found, remarks on values and words that were perhaps not meant literally. */
 static void tell_doubts(const struct find *f)
 {
     struct stat st;

@@ -1,8 +1,8 @@
 /*
- * Chooses what to index if the user does not say. A sample of the inputs shows which fields there
+ * Chooses what to index if the user does not name attributes. A sample of the inputs shows which fields there
  * are, what their values look like, and how many distinct ones a segment would have; that number
- * times the bits per key is the cost of an attribute. Within the budget the attributes are taken
- * that distinguish records best.
+ * times the bits per key is the cost of an attribute. The attributes that distinguish records best are chosen, as
+ * many as fit into the budget.
  *
  *     cost of an attribute   distinct values in a segment, and of addresses and paths the networks and prefixes
  *                            that are keys too, * 12 bits (0.3 %)
@@ -31,7 +31,7 @@
 #define SAMPLE_MOST   ((size_t)4 << 20)
 #define SAMPLE_FIELDS 512
 #define TIMES_LEN     256  /* bytes of the names of attributes that have the time in some input */
-#define SAMPLE_LOOKS  1024 /* values of a field that are all looked at, then one of 16 */
+#define SAMPLE_LOOKS  1024 /* values of a field that are all examined; of later ones, one in 16 */
 #define WORDS_PIECE   ((size_t)16 << 10)
 #define WITHOUT       0.025 /* budgets */
 #define WITH_WORDS    0.045
@@ -47,7 +47,7 @@ struct sampled {
     uint64_t records, there;     /* records that have it; with a value that is not empty */
     uint64_t before;             /* records that had it before the current file */
     uint64_t zeros;              /* numbers with leading zeros */
-    uint64_t looked, spaces;     /* values that were looked at; their spaces */
+    uint64_t looked, spaces;     /* values that were examined; their spaces */
     uint64_t looks[TAMIS_TYPES]; /* what they look like */
     const char *documented;      /* type */
     double cost, worth;
@@ -394,7 +394,7 @@ struct choice {
     double spent, budget;
     size_t best[3][2],
         n_best;           /* the first attributes that can be paired: their numbers, and fields */
-    bool say, best_taken; /* best_taken: or nothing is lost without it */
+    bool say, best_taken; /* best_taken: the best field is indexed, or nothing is lost without it */
 };
 
 struct field_pair {

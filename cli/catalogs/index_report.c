@@ -8,7 +8,7 @@
 #include "index_verb.h"
 #include "ui/report.h"
 
-/* What each file that was read was taken for: nothing else shows a wrong guess. */
+/* The format of each file that was read, since nothing else shows a wrong guess. */
 static void tell_formats(const struct index_run *run)
 {
     for (size_t i = 0; i < run->n_tasks; i++) {

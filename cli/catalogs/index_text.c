@@ -17,7 +17,7 @@ static void note_open(struct text_tally *t, const struct input_text *text,
     t->open = t->count;
 }
 
-/* Another record may follow this one, whatever is there now. */
+/* Another record may follow this one when the file grows. */
 static void note_end(struct text_tally *t, const struct input_text *text,
                      const struct record *record)
 {

@@ -52,7 +52,7 @@ static bool plan_new(struct index_run *run, uint32_t root, const char *path, uin
     return plan_task(run, in->n - 1, bytes);
 }
 
-/* Keeps what is known, under the present name. */
+/* Keeps what is known of a file, under its present name. */
 static bool keep_entry(struct planning *p, const struct seen *s)
 {
     struct inputs *in = p->run->inputs;

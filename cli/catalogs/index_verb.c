@@ -90,7 +90,7 @@ static bool find_base(struct index *x, const char *catalog)
     return refuse("%s: %s: check the name of its folder", strerror(errno), catalog);
 }
 
-/* A root that was given before, by its name then or its present name. */
+/* A root that was given before, found by its earlier or its present name. */
 static bool forget_root(struct index *x, const char *given)
 {
     char *path = base_call(x->base, given);
@@ -113,7 +113,7 @@ static bool add_rules(struct index *x, const struct texts *globs, enum rule_kind
     return true;
 }
 
-/* What is known, and what the options say now. */
+/* Combines the stored settings with the present options. */
 static bool set_scope(struct index *x, const struct words *words)
 {
     struct inputs *known = &x->known, *in = &x->inputs;

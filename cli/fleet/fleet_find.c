@@ -39,7 +39,7 @@ struct running {
     struct bytes held, errors; /* not printed yet */
     size_t unended;            /* bytes of `held` already searched for a line end */
     bool began;                /* its first line has arrived */
-    bool headed;               /* with --fields: its header, too */
+    bool headed;               /* with --fields: its header was seen */
     bool quoted;               /* within quotes of CSV */
     uint64_t heard;            /* carrier_clock of the last byte */
     bool late;                 /* nothing came for too long */

@@ -1,4 +1,4 @@
-/* Determines what has to be read. See find.h. */
+/* Determines which parts of the inputs must be read. See find.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +81,7 @@ static int by_place(const void *a, const void *b)
     return (x->where.offset > y->where.offset) - (x->where.offset < y->where.offset);
 }
 
-/* The present form of a part; false if nothing of it is left. */
+/* The part as it is now; false if nothing of it is left. */
 static bool still_there(struct place *place, const struct inputs *in, const struct sight *sight)
 {
     enum file_look look = sight->seen[place->seen].look;

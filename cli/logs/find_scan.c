@@ -3,7 +3,8 @@
  *
  * Threads take groups of places in turn. What a group prints is held back until all groups before it are printed. A
  * thread may be at most a window of groups ahead, and the group whose turn it is writes directly, so memory stays
- * bounded whatever matches. Whoever prints does so without the lock, since a pipe may be full: the others go on.
+ * bounded whatever matches. A thread prints without the lock, since a pipe may be full, so the other threads
+ * continue.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -126,8 +127,8 @@ static void print_ready(struct party *p)
     pthread_cond_broadcast(&p->change);
 }
 
-/* The group holds much output: prints it if it is its turn, which stays until it is done, or waits for its turn if it
-   is too much. */
+/* For a group that holds much output: prints it if the group has its turn, which it then keeps until it is done; if
+   it is too much, waits for the turn. */
 static void relieve(struct party *p, struct place_group *g)
 {
     if (g->out.len < CHUNK)

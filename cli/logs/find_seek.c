@@ -1,8 +1,8 @@
 /*
- * Finds the records of a text that may match. A value is in its record as it was asked, or in
- * another case, unless something is escaped: a line with a backslash, a CSV field with quotes. So a
- * search for these bytes finds the lines worth parsing, several times faster than parsing all;
- * where nearly every line is worth it, all are parsed. Values with several forms have no needle:
+ * Finds the records of a text that may match. A value occurs in its record as it is in the query, or in another
+ * case, unless something is escaped: a line with a backslash, a CSV field with quotes. So a search for these bytes
+ * finds the lines that must be parsed, several times faster than parsing all lines; if nearly every line has them,
+ * all are parsed. Values with several forms have no needle:
  * decimal numbers, times, IPv6 addresses, networks, ranges, lists, regular expressions.
  */
 #define _GNU_SOURCE

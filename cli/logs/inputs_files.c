@@ -238,8 +238,8 @@ static bool walk_child(struct walk *w, const char *path, const char *name, unsig
     return good;
 }
 
-/* `path` as it is stored; the folder is opened through the base. A folder that has just vanished
-   took its files with it; a root that vanished was probably not meant to. */
+/* `path` as it is stored; the folder is opened through the base. If a folder has just disappeared, so have its files;
+   if a root has, that was probably not intended. */
 static bool walk_folder(struct walk *w, const char *path)
 {
     struct dirent **list;

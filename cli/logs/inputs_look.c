@@ -72,7 +72,7 @@ static void *team_work(void *context)
     return NULL;
 }
 
-/* `worth`: how many are worth a thread. */
+/* `worth`: the number of inputs that are worth a thread. */
 static void team_start(struct team *t, struct looking *w, each_fn *each, size_t n, size_t worth)
 {
     t->w = w;
@@ -152,7 +152,7 @@ static int open_seen(struct looking *w, struct seen *s)
     return fd;
 }
 
-/* What a file of that size is, if it begins with the bytes of the entry. */
+/* The state of a file of that size, if it begins with the bytes of the entry. */
 static enum file_look grown(const struct seen *s, const struct entry *e)
 {
     if (s->file.size == e->file.size)
@@ -404,7 +404,7 @@ static bool passing(const struct seen *s)
             (s->file.size < 32 && len > 5 && strcmp(s->path + len - 5, ".lock") == 0));
 }
 
-/* What a file without an entry is, and whether it can be read. */
+/* The state of a file without an entry, and whether it can be read. */
 static void look_new(struct looking *w, size_t i)
 {
     struct seen *s = &w->s->seen[w->open[i]];

@@ -175,7 +175,7 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
         return explain_op(text, text, name, text + name, why);
     if (text[0] == '!' && text[1] && text[1] != '=')
         return explain_op(text, READ_LINE, strlen(READ_LINE), text, why);
-    if (len) { /* with a wrong name, everything that lacks it would match */
+    if (len) { /* with a misspelt name, all records would match, since they lack it */
         if (!fields->open || op == OP_MISSING || op == OP_NOT)
             return unknown_field(text, name, text, fields, why);
         *w = (struct word){text, text + name + len, unseen_field(q, text, name), op};
@@ -279,7 +279,7 @@ static bool has_class(const char *text)
     return open[1] == '^' || (attached && digits < n) || has_class(end);
 }
 
-/* Words that are not in double quotes have no signs of lists or patterns. Brackets and bars between
+/* Words that are not in double quotes may not contain signs of lists or patterns. Brackets and bars between
    words may be those of a line. */
 static bool plain_words(const struct word *w, char why[QUESTION_WHY])
 {

@@ -1,5 +1,5 @@
 /*
- * Which parts of a question a catalog can answer: each clause as conditions on keys and ranges. A
+ * Translates each clause of a question into conditions on keys and ranges, which a catalog can answer. A
  * clause without any is left to the check of the record.
  */
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct condition_list {
     size_t n_keys, keys_room;
     tamis_range *range;
     size_t n_ranges, ranges_room;
-    size_t longest; /* among keys of which a value has all */
+    size_t longest; /* among several keys, all of which a value has */
     bool parts, failed;
 };
 
@@ -43,13 +43,13 @@ static bool push_range(struct condition_list *a, const tamis_range *range)
     return !a->failed;
 }
 
-/* One of the keys of which a value has one. */
+/* One of several keys, of which a value has at least one. */
 static void take_any(void *context, tamis_key key, bool part)
 {
     push_key(context, key, part);
 }
 
-/* The longest of the keys of which a value has all: most likely the rarest. */
+/* The longest of several keys, all of which a value has: most likely the rarest. */
 static void take_longest(void *context, tamis_key key, bool part)
 {
     struct condition_list *a = context;

@@ -83,7 +83,7 @@ static int compare_end(const struct end *end, tamis_type type, const struct span
            (time->nanoseconds < end->time.nanoseconds);
 }
 
-/* Does the range begin at the value or before, and does it end there or behind? */
+/* Does the range begin at or before the value, and end at or after it? */
 static bool begins(const struct range *r, tamis_type type, const struct span *normal,
                    const struct stamp *time)
 {

@@ -195,7 +195,7 @@ static bool like_range(struct question *q, const char *text)
     return ends > 0;
 }
 
-/* A range, a network or a pattern, where the attribute has none: hardly a value is equal to it. */
+/* A range, a network or a pattern, where the attribute has none: hardly any value is equal to such a text. */
 static bool means_nothing(struct question *q, const struct word *w, const char *text,
                           char why[QUESTION_WHY])
 {
@@ -296,7 +296,7 @@ static bool read_item(struct question *q, struct clause *c, const struct word *w
     return read_value(q, c, &item, why);
 }
 
-/* The doubt about a line says which it is. */
+/* A remark about a line names the line. */
 static bool place_doubt(struct question *q, struct clause *c, const char *path, size_t number)
 {
     char *text = NULL;

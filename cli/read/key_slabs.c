@@ -4,9 +4,9 @@
  *     tail of the slab before | read from the input ...... end | tail
  *     ^ data                                             whole ^     ^ len
  *
- * With one thread the ring has one slab and its batches are cut, asked and taken in turn, so that
- * they stay in the cache. With more, each slab's batches are cut and asked by whichever worker is
- * free, and taken by the reader in order.
+ * With one thread the ring has one slab, and its batches are cut, queried and taken in turn, so that they stay in the
+ * cache. With more threads, any free worker cuts and queries the batches of a slab, and the reader takes them in
+ * order.
  */
 #define _GNU_SOURCE /* memrchr, F_SETPIPE_SZ */
 #include "key_slabs.h"

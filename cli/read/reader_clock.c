@@ -7,8 +7,8 @@
  *
  * Lines of a stack trace between the rows of a table are rows by its syntax. A row that has not as many fields as the
  * header, and no time where its time should be, does not fit: only its time is replaced, since it may as well be a row
- * whose last fields, all empty, were not written. For the same reason an array between objects has the time of the
- * record before, as any other line that is not an object.
+ * whose last fields, all empty, were not written. Likewise an array between objects has the time of the record
+ * before, like any other line that is not an object.
  */
 #include "reader_parse.h"
 

@@ -1,5 +1,5 @@
 /*
- * Every field of the records of a text, to choose among them: first the names, then a selection of
+ * Lists every field of the records of a text, from which attributes are chosen: first the names, then a selection of
  * all of them, so that the values are those that index and find will see.
  */
 #define _GNU_SOURCE /* tdestroy */

@@ -40,12 +40,12 @@ struct gz {
     bool heading; /* in the header of a member */
     int result;   /* of z; an error comes after the text before it */
     /* In search of a point: */
-    size_t leap;                 /* how far to go at once; 0: LEAP */
+    size_t leap;                 /* input to decode at once; 0: LEAP */
     size_t suspect;              /* bytes of input in which a block ends, if leap < LEAP */
     struct inflate_state before; /* the leap */
 };
 
-/* Text that the decoder holds back, for want of room. */
+/* Text that the decoder holds back because there is no room for it. */
 static size_t gz_held(const struct inflate_state *z)
 {
     return z->tmp_out_valid - z->tmp_out_processed;

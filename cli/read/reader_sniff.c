@@ -144,7 +144,7 @@ static bool blank(const uint8_t *text, size_t len)
     return true;
 }
 
-/* JSON lines, unless records are inside one value, or span several lines. */
+/* Are they JSON lines? Not if the records are inside one value, or span several lines. */
 static struct sniff sniff_json(const uint8_t *text, size_t len, bool lines)
 {
     struct json_shape shape = json_shape_of(text, len);
@@ -294,7 +294,7 @@ static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, 
     return t;
 }
 
-/* Is it a table? Two rows may have another width, and one in ten of many. (A log line has quotes
+/* Is it a table? Two rows may have another width, and if there are many, one row in ten. (A log line has quotes
    and spaces where a header has none.) */
 static bool is_table(const struct dialect *d, const struct csv_sample *t)
 {
@@ -456,7 +456,7 @@ static bool has_values(const struct dialect *d, const struct csv_sample *t, bool
     return t->rows ? t->width > 1 || t->typed || t->alike : !whole;
 }
 
-/* A table by its appearance, or because it was said to be one; otherwise text. */
+/* A table, if it looks like one or the options say so; otherwise text. */
 static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *text, size_t len,
                                 bool whole)
 {

@@ -141,7 +141,7 @@ struct record_reading {
     struct parser *parser;
     struct input_text text;
     uint32_t p;
-    uint64_t skipped; /* attributes that do not count: bit i */
+    uint64_t skipped; /* bit i: attribute i does not count */
     struct record_batch batch;
     bool stopped;
 };

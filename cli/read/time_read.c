@@ -60,7 +60,7 @@ static int64_t offset_at(int64_t utc)
 /*
  * The offset at a local time. An hour that occurs twice, or not at all, has two offsets, those a day before and a
  * day after: the earlier one counts, unless only the later one leads back to the local time. (mktime() decides such
- * hours by what it was asked before, so that a record and a question would differ.) libc has one zone per process:
+ * hours by its earlier calls, so that a record and a question would differ.) libc has one zone per process:
  * it is changed only here, and usually once.
  */
 static int64_t look_up(const char *zone, int64_t local)
@@ -134,7 +134,7 @@ void time_zone_here(char *out, size_t room)
         name = name ? name + strlen("zoneinfo/") : NULL;
     }
     if (!name)
-        name = "/etc/localtime"; /* a copy, which does not say its name */
+        name = "/etc/localtime"; /* a copy, from which its name is not known */
     if (given && *given)
         name = *given == ':' ? given + 1 : given;
     if (strlen(name) >= room || !time_zone_known(name))
@@ -370,7 +370,7 @@ static bool like_last(struct time_context *x, const uint8_t *text, size_t len, s
     return true;
 }
 
-/* Remembers a time of which all was read: a date of `lead` bytes, hh:mm:ss, a fraction, a zone. */
+/* Remembers a time that was read completely: a date of `lead` bytes, hh:mm:ss, a fraction, a zone. */
 static void remember(struct time_context *x, const uint8_t *text, size_t len, size_t lead,
                      const struct civil *c)
 {

@@ -26,7 +26,7 @@
 #define RUN           256 /* keys added or removed between checks of the targets */
 #define PIECE         ((size_t)1 << 16)
 #define RETRY_MS      100
-#define HELD_UP_MS    50    /* a carrier that takes longer has let input pile up */
+#define HELD_UP_MS    50    /* if a carrier takes longer, input has piled up */
 #define LOOK_MS       10000 /* between checks of the carrier, at most */
 #define ADVANCE_LOOKS 6     /* checks after which an idle owner releases old messages */
 #define RENEW_LOOKS   60    /* checks after which a busy owner sends a new snapshot */

@@ -1,7 +1,7 @@
 /*
  * tamis bench: the speed of the library on this machine, in a few seconds. Keys are 8 random bytes,
- * lookups are of absent keys, hashing is included; times are medians of RUNS. The floor is what any
- * filter with one cache miss per lookup pays: random lines, prefetched, from as much memory as the
+ * lookups are of absent keys, hashing is included; times are medians of RUNS. The floor is the time that any filter
+ * with one cache miss per lookup needs: random lines, prefetched, from as much memory as the
  * filter has. make bench measures more, and compares with other libraries.
  */
 #define _GNU_SOURCE
@@ -78,7 +78,7 @@ static const uint64_t *line_of(const struct bench_run *run, size_t i)
     return &run->lines[8 * (uint64_t)(place >> 64)];
 }
 
-/* As the filters do it: some keys ahead, into the L2 cache. */
+/* Prefetches some keys ahead into the L2 cache, as the filters do. */
 static void fetch_lines(struct bench_run *run)
 {
     enum { AHEAD = 64 };

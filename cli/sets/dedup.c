@@ -89,7 +89,7 @@ static void dedup_report(const struct dedup *d, bool json)
         remark("%llu lines, %llu new: expected to be lost: %.3g", n, fresh, lost < 1e-6 ? 0 : lost);
 }
 
-/* Are two filters built alike, as far as a used one shows? The vectors of a window come and go,
+/* Were two filters created with the same parameters, as far as a used one shows? The vectors of a window come and go,
    and grow when far more keys arrive than expected, so they are not compared. */
 static bool alike(const tamis_filter *a, const tamis_filter *b, bool family)
 {

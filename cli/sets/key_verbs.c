@@ -70,7 +70,7 @@ static const char *things(const struct key_job *job)
 
 /* ---- add and remove -------------------------------------------------------------------------- */
 
-/* Keys and records that were changed: how each fared. */
+/* The outcome for each key or record that was to be changed. */
 static bool changed(struct key_job *job, const uint8_t *outcomes, size_t done)
 {
     job->n += done;
