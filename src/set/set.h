@@ -374,17 +374,12 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 /* ---- smooth.c: filters of lines ---- */
 /* What lines of the widest slots need for the rate of any number of keys: each doubling adds 2.4 * 10^-6. */
 #define LINES_RATE_LEAST 5e-5
-/* A compact filter for at most this many keys, which is what filters are without a stated capacity, is more likely to
-   outgrow it by far: most of the rate is for its lines. */
-#define START_CAPACITY 100
 /* The shares of the rate for the vector and for the lines that follow it: see smooth.c. */
 ALWAYS_INLINE double smooth_lines_rate(const struct settings *opt)
 {
     if (!opt->compact)
         return opt->budget * 0.05;
-    if (opt->budget < 5 * LINES_RATE_LEAST)
-        return LINES_RATE_LEAST;
-    return opt->budget * (opt->capacity <= START_CAPACITY ? 0.6 : 0.2);
+    return opt->budget < 5 * LINES_RATE_LEAST ? LINES_RATE_LEAST : opt->budget * 0.2;
 }
 ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
 {
