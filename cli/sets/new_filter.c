@@ -53,6 +53,9 @@ static bool check_growth(const struct make *make)
         return refuse("only for scalable filters: --expansion: give --growth scalable");
     if (o->tolerate != 0 && growth != TAMIS_DYNAMIC)
         return refuse("only for dynamic filters: --tolerate: give --growth dynamic");
+    if (o->overfill && growth != TAMIS_FIXED && growth != TAMIS_DYNAMIC && growth != TAMIS_WINDOW)
+        return refuse(
+            "only for fixed, dynamic and window filters: --overfill: give --growth fixed");
     if (o->add_always && (growth == TAMIS_FIXED || o->deletable))
         return refuse(
             "only for plain filters that grow: --add-always: leave it out, or give --growth");

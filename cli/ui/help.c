@@ -27,7 +27,8 @@
     "                       the total rate is G\n"                                               \
     "      --vectors S      dynamic, window: number of vectors that share the capacity\n"        \
     "      --lambda L,L,…   flexible: expansion speeds instead of the forecast\n"              \
-    "      --overfill       accept keys past the capacity, at a rising rate\n"                   \
+    "      --overfill       fixed, dynamic, window: accept keys past the\n"                      \
+    "                       capacity, at a rising rate\n"                                        \
     "      --add-always     growing: a key that tests positive is added and counted too\n"       \
     "      --bits M --hashes K   vectors as published, spread unless --layout is given,\n"       \
     "                       the total rate not bounded; with --attrs: one vector\n"              \

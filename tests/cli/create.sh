@@ -130,6 +130,9 @@ trouble zero-lambda "wrong value '0': --lambda: " 'tamis create z --growth flexi
 trouble expansion-alone 'only for scalable filters: --expansion: ' \
     'tamis create z --growth fixed --expansion 2'
 trouble tolerate-alone 'only for dynamic filters: --tolerate: ' 'tamis create z --tolerate 0.1'
+for growth in '' '--growth smooth' '--growth scalable' '--growth flexible'; do
+    trouble "overfill $growth" 'only for fixed, dynamic and window filters: --overfill: ' "tamis create z --overfill $growth"
+done
 trouble vectors-alone 'only for dynamic and window filters: --vectors: ' 'tamis create z --vectors 3'
 trouble too-large '.*: z: ' 'tamis create z --growth fixed --capacity 1T --fpp 1e-9'
 holds nothing-was-made '[ ! -e z ]'
