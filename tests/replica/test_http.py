@@ -136,7 +136,7 @@ def test_what_is_not_there_is_said(world, web):
         return subprocess.run([TAMIS, "follow", url, "-o", "copies", "--for", "300ms"], cwd=world.folder,
                               capture_output=True, text=True, timeout=WAIT)
     done = follow(web.url)
-    assert done.returncode == 2 and "/owners: not there" in done.stderr
+    assert done.returncode == 2 and "/owners: not found" in done.stderr
     web.broken = 403
     done = follow(web.url)
     assert done.returncode == 2 and "403" in done.stderr
