@@ -148,7 +148,7 @@ static enum object_result judge(struct http *h, const char *name, long status,
         return OBJECT_NONE;
     if (status != 200) {
         snprintf(why, sizeof why,
-                 gone ? "not found: is it a folder that tamis publish --to file: wrote?"
+                 gone ? "not found (tamis publish --to file:FOLDER writes it)"
                       : "the server answered %ld",
                  status);
         http_fail(h, name, why);
