@@ -96,7 +96,7 @@ def test_refusals(server, r):
         (["XRESERVE", "y", 0.1, 10, "WHAT", 1, "a"], "after the capacity come ATTRIBUTES"),
         (["XRESERVE", "y", 0, 10, "ATTRIBUTES", 1, "a"], "error rate must be"),
         (["XRESERVE", "y", 0.1, 0, "ATTRIBUTES", 1, "a"], "capacity must be"),
-        (["XRESERVE", "y", 0.1, 10, "ATTRIBUTES", 2, "a", "a"], "two attributes have one name"),
+        (["XRESERVE", "y", 0.1, 10, "ATTRIBUTES", 2, "a", "a"], "two attributes have the same name"),
         (["XRESERVE", "y", 0.1, 10, "ATTRIBUTES", 1, ""], "an attribute has a name"),
         (["XRESERVE", "y", 0.1, 10, "ATTRIBUTES", 1, "a=b"], "an attribute has a name"),
         (["XRESERVE", "y", 0.1, 10, "ATTRIBUTES", 1, "a:float"], "after the name of an attribute"),
