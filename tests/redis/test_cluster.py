@@ -1,13 +1,17 @@
-"""Three nodes, with slots moved under load: nothing is lost, nothing is denied."""
+"""Three nodes, with slots moved under load, and masters replaced by their replicas: nothing is lost, nothing is denied."""
 import logging
+import signal
 import subprocess
 import threading
+import time
 
 import pytest
 from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
 from conftest import ASAN, BUSY, LONG, free_port, wait
+from sets import Load, names
+from test_replica import same, synced
 
 logging.disable(logging.CRITICAL)  # the client logs every redirection
 
@@ -15,10 +19,13 @@ FILTERS = 150
 ROUNDS = 100  # of items to each, then the same again: a slow machine does not fill them
 
 
+def node(servers):
+    return servers(port=free_port(cluster=True), cluster_enabled="yes", cluster_config_file="nodes.conf",
+                   cluster_node_timeout="5000", **{"tamis.family-key": "0123456789abcdef" * 2})
+
+
 def cluster(servers):
-    nodes = [servers(port=free_port(cluster=True), cluster_enabled="yes",
-                     cluster_config_file="nodes.conf", cluster_node_timeout="5000",
-                     **{"tamis.family-key": "0123456789abcdef" * 2}) for _ in range(3)]
+    nodes = [node(servers) for _ in range(3)]
     cli(["create"] + ["127.0.0.1:%d" % n.port for n in nodes] + ["--cluster-yes"])
     for n in nodes:
         wait(lambda: b"cluster_state:ok" in n.r.execute_command("CLUSTER", "INFO"), 30)
@@ -89,10 +96,84 @@ def test_slots_move_under_load(servers):
     r.close()
 
 
+def role(server):
+    return server.r.info("replication")["role"]
+
+
+def write_one(port, key, stop, added, errors):
+    """Items 0, 1, ... to this key."""
+    r = RedisCluster("127.0.0.1", port)
+    try:
+        while not stop.is_set():
+            r.execute_command("BF.ADD", key, len(added))
+            added.append(len(added))
+    except Exception as error:  # whatever it is, the test tells
+        errors.append(repr(error))
+    finally:
+        r.close()
+
+
+def take_over(replica):
+    """By CLUSTER FAILOVER, as often as it takes: the servers give up after 5 seconds, which a busy machine may need."""
+    for _ in range(20):
+        replica.r.execute_command("CLUSTER", "FAILOVER")
+        for _ in range(60):
+            if role(replica) == "master":
+                return
+            time.sleep(0.1)
+    raise AssertionError(replica.log_tail())
+
+
+def test_a_replica_takes_over(servers):
+    """By hand while others write, then because its master was killed; the old master follows the new one."""
+    nodes = cluster(servers)
+    owners = RedisCluster("127.0.0.1", nodes[0].port)
+    master = next(n for n in nodes if n.port == owners.get_node_from_key("{v}").port)
+    replica = node(servers)
+    cli(["add-node", "127.0.0.1:%d" % replica.port, "127.0.0.1:%d" % nodes[0].port, "--cluster-slave",
+         "--cluster-master-id", master.r.execute_command("CLUSTER", "MYID").decode()])
+    wait(lambda: replica.r.info("replication").get("master_link_status") == "up", 30)
+    load = Load(master.r)
+    load.create()
+    load.run(100)
+    stop, errors, added = threading.Event(), [], []
+    writer = threading.Thread(target=write_one, args=(nodes[0].port, "{v}late", stop, added, errors))
+    writer.start()
+    wait(lambda: len(added) > 200 or errors, 30)
+    take_over(replica)
+    wait(lambda: role(master) == "slave", 30)
+    there = len(added)
+    wait(lambda: len(added) > there + 200 or errors, 30)
+    stop.set()
+    writer.join()
+    assert not errors, errors
+    same(replica, master, names())
+    load.r = replica.r
+    load.run(100)
+    load.check(replica.r)
+    synced(replica, master)
+    digest = replica.digest(*names())
+    replica.stop(signal.SIGKILL)
+    wait(lambda: role(master) == "master", 60)
+    wait(lambda: b"cluster_state:ok" in master.r.execute_command("CLUSTER", "INFO"), 30)
+    assert master.digest(*names()) == digest
+    load.r = master.r
+    load.run(100)
+    load.check(master.r)
+    replica.start()
+    wait(lambda: replica.r.info("replication").get("master_link_status") == "up", 60)
+    same(master, replica, names())
+    owners.close()
+    r = RedisCluster("127.0.0.1", nodes[0].port)
+    assert r.get_node_from_key("{v}").port == master.port
+    for i in range(0, len(added), 5000):
+        assert all(r.execute_command("TAMIS.MEXISTS", "{v}late", *added[i:i + 5000]))
+    r.close()
+
+
 def test_keys_of_one_slot(servers):
     """Commands with several keys refuse those of two slots, even where one node has both."""
-    node = servers(port=free_port(cluster=True), cluster_enabled="yes")
-    r = node.r
+    r = servers(port=free_port(cluster=True), cluster_enabled="yes").r
     r.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
     wait(lambda: "cluster_state:ok" in str(r.execute_command("CLUSTER", "INFO")), 20)
     for key in ("a", "b", "{a}2"):
