@@ -329,6 +329,18 @@ static int set_theirs(const char *name, RedisModuleString *value, void *entry,
     return RM_ERR;
 }
 
+/* INFO bf, for what reads valkey-bloom's. */
+static void info_of_valkey(RedisModuleInfoCtx *info, int for_crash_report)
+{
+    (void)for_crash_report;
+    const struct value_counts n = value_counts();
+    rm.InfoAddSection(info, "bloom_core_metrics");
+    rm.InfoAddFieldULongLong(info, "bloom_total_memory_bytes", n.bytes);
+    rm.InfoAddFieldULongLong(info, "bloom_num_objects", n.values);
+    rm.InfoAddFieldULongLong(info, "bloom_num_filters_across_objects", n.parts);
+    rm.InfoAddFieldULongLong(info, "bloom_num_items_across_objects", n.items);
+}
+
 /* The server prefixes the settings of a module with the module's name, so bf.bloom-capacity needs a module
    called bf: this one, loaded a second time. Redis 8 has RedisBloom's names, without a prefix: only
    one family is registered, since two names of one setting would reset each other to their defaults. Either
@@ -351,6 +363,8 @@ int settings_load_bf(RedisModuleCtx *ctx)
                                     (void *)t) != RM_OK)
             return RM_ERR;
     }
+    if (!bare)
+        rm.RegisterInfoFunc(ctx, info_of_valkey);
     named_bf = rm.LoadConfigs(ctx) == RM_OK;
     return named_bf ? RM_OK : RM_ERR;
 }

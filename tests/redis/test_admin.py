@@ -342,6 +342,12 @@ def test_lines_of_other_modules(servers, first):
         with pytest.raises(redis.ResponseError, match="cannot be '%s'; see tamis" % value):
             r.config_set(name, value)
     assert {m[b"name"] for m in r.module_list()} == {b"tamis", b"bf"}
+    r.execute_command("BF.MADD", "g", *range(3000))
+    theirs, ours = r.info("bf"), r.info("tamis")
+    assert [theirs["bf_bloom_" + name] for name in ("total_memory_bytes", "num_objects", "num_filters_across_objects",
+                                                    "num_items_across_objects")] == \
+        [ours["tamis_" + name] for name in ("bytes", "values", "parts", "items")]
+    assert ours["tamis_items"] > 2900
 
 
 @pytest.mark.parametrize("arguments, says", [
