@@ -102,6 +102,17 @@ def test_where_it_is_installed(tmp_path):
     assert any(path.startswith(folder + "/") for folder in allowed)
 
 
+@pytest.mark.skipif(ASAN, reason="the sanitized module has libraries of its own")
+def test_the_packages_of_the_image():
+    """The image of the page has the libraries that the module is linked with, and no others."""
+    installed = re.search(r"apt-get install -y (.*)$", PAGE, re.M).group(1).split()
+    linked = subprocess.run(["readelf", "-d", MODULE], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(["dpkg", "-S", *["*/" + name for name in re.findall(r"NEEDED.*\[(.*)\]", linked)]],
+                           capture_output=True, text=True).stdout
+    needed = {line.split(":")[0] for line in found.splitlines() if not line.startswith("libc6")}
+    assert needed and {name for name in installed if name.startswith("lib")} == needed
+
+
 def test_options_of_records(r):
     """All but those that the page leaves out."""
     r.execute_command("TAMIS.ADD", "f", "x")
