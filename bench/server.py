@@ -9,9 +9,11 @@
 redis-benchmark with 50 clients and pipelines of 64, over a socket, on a private server without
 persistence. GET reads one of 100,000 strings of 16 bytes. Filters hold 4 million keys of 13 bytes;
 `grown` began with a capacity of 100, `reserved` was made for 4 million. Half of the keys asked for are
-there. Rounds take turns, and the median is shown. Memory is what MEMORY USAGE says; of many small filters, what
-the server takes more. A stall is the longest time that one command of the kind kept the server. Prints a table, and
-JSON to build/bench/server.json (or to BENCH_JSON).
+there. Rounds take turns, also with the other module, and the median is shown. Rates are shown by the clock, which only a
+quiet machine makes comparable, and by the processor time of the server's main thread. Memory is what MEMORY USAGE says;
+of many small filters, what the server takes more. A stall is the longest time that one command of the kind kept
+the server: by the clock (SLOWLOG), and the processor time of its main thread, which leaves out what other programs
+take. Prints a table, and JSON to build/bench/server.json (or to BENCH_JSON).
 """
 import json
 import os
@@ -56,12 +58,19 @@ def start(folder, module, before=(), server="redis-server"):
     sys.exit("bench/server.py: the server did not start")
 
 
-def rate(folder, requests, random, *command):
-    """Requests a second."""
+def worked(process):
+    """Seconds for which the processor ran the main thread of the server."""
+    with open("/proc/%d/schedstat" % process.pid) as file:
+        return int(file.read().split()[0]) / 1e9
+
+
+def rate(folder, process, requests, random, *command):
+    """Requests a second: by the clock, and by the processor time of the server."""
+    before = worked(process)
     out = subprocess.run(["redis-benchmark", "-s", folder + "/s", "-P", "64", "-c", "50", "-n",
                           str(requests), "-r", str(random), "--csv"] + list(command),
                          capture_output=True, text=True, check=True).stdout
-    return float(out.strip().split("\n")[-1].split(",")[1].strip('"'))
+    return float(out.strip().split("\n")[-1].split(",")[1].strip('"')), requests / (worked(process) - before)
 
 
 def fill(r, ours):
@@ -81,31 +90,40 @@ def fill(r, ours):
         pipe.execute()
 
 
-def measure(folder, ours):
+def runs_of(folder, process, ours):
+    """What is timed: how many items one request has, and a function that sends the requests."""
     items = ["k__rand_int__"] * ITEMS
     few = REQUESTS // ITEMS * 4
+
+    def run(requests, random, *command):
+        return lambda: rate(folder, process, requests, random, *command)
     runs = {
-        "GET": (1, lambda: rate(folder, REQUESTS, 100_000, "GET", "key:__rand_int__")),
-        "EXISTS grown": (1, lambda: rate(folder, REQUESTS, 2 * KEYS, "BF.EXISTS", "grown", items[0])),
-        "EXISTS reserved": (1, lambda: rate(folder, REQUESTS, 2 * KEYS, "BF.EXISTS", "reserved",
-                                            items[0])),
-        "EXISTS deletable": (1, lambda: rate(folder, REQUESTS, 2 * KEYS, "BF.EXISTS", "deletable",
-                                             items[0])),
-        "MEXISTS of 100, grown": (ITEMS, lambda: rate(folder, few, 2 * KEYS, "BF.MEXISTS", "grown",
-                                                      *items)),
-        "MEXISTS of 100, reserved": (ITEMS, lambda: rate(folder, few, 2 * KEYS, "BF.MEXISTS",
-                                                         "reserved", *items)),
-        "SET": (1, lambda: rate(folder, REQUESTS, 100_000, "SET", "key:__rand_int__", "v" * 16)),
-        "ADD": (1, lambda: rate(folder, REQUESTS, KEYS, "BF.ADD", "adding", "k__rand_int__")),
-        "MADD of 100": (ITEMS, lambda: rate(folder, few, KEYS, "BF.MADD", "adding", *items)),
+        "GET": (1, run(REQUESTS, 100_000, "GET", "key:__rand_int__")),
+        "EXISTS grown": (1, run(REQUESTS, 2 * KEYS, "BF.EXISTS", "grown", items[0])),
+        "EXISTS reserved": (1, run(REQUESTS, 2 * KEYS, "BF.EXISTS", "reserved", items[0])),
+        "EXISTS deletable": (1, run(REQUESTS, 2 * KEYS, "BF.EXISTS", "deletable", items[0])),
+        "MEXISTS of 100, grown": (ITEMS, run(few, 2 * KEYS, "BF.MEXISTS", "grown", *items)),
+        "MEXISTS of 100, reserved": (ITEMS, run(few, 2 * KEYS, "BF.MEXISTS", "reserved", *items)),
+        "SET": (1, run(REQUESTS, 100_000, "SET", "key:__rand_int__", "v" * 16)),
+        "ADD": (1, run(REQUESTS, KEYS, "BF.ADD", "adding", "k__rand_int__")),
+        "MADD of 100": (ITEMS, run(few, KEYS, "BF.MADD", "adding", *items)),
     }
     if not ours:
         del runs["EXISTS deletable"]
-    seen = {name: [] for name in runs}
+    return runs
+
+
+def measure(runs):
+    """Medians of rounds in which the modules take turns: for each module, items a second by clock and processor."""
+    seen = [{name: [] for name in each} for each in runs]
     for _ in range(ROUNDS):
-        for name, (each, run) in runs.items():
-            seen[name].append(each * run())
-    return {name: statistics.median(rates) for name, rates in seen.items()}
+        for name in runs[0]:
+            for module, rows in zip(runs, seen):
+                if name in module:
+                    items, run = module[name]
+                    rows[name].append([items * each for each in run()])
+    return [{name: [statistics.median(each) for each in zip(*rates)] for name, rates in rows.items()}
+            for rows in seen]
 
 
 def memory(r):
@@ -132,54 +150,62 @@ def memory(r):
     return rows
 
 
-def longest(r, pattern):
-    """Milliseconds of the slowest command of this name since the log was last emptied."""
-    return max([entry["duration"] for entry in r.slowlog_get(1000)
-                if entry["command"].split()[0].upper() == pattern.encode()] or [0]) / 1e3
+def kept(r, process, *words):
+    """Milliseconds for which a command kept the server: by the clock, and of the processor."""
+    r.slowlog_reset()
+    before = worked(process)
+    r.execute_command(*words)
+    taken = (worked(process) - before) * 1e3
+    return max([entry["duration"] for entry in r.slowlog_get(10)
+                if entry["command"].split()[0].upper() == words[0].encode()] or [0]) / 1e3, taken
 
 
-def stalls(r):
-    r.config_set("slowlog-log-slower-than", 100)
-    r.config_set("slowlog-max-len", 100000)
+def stalls(r, process):
+    r.config_set("slowlog-log-slower-than", 0)
     r.config_set("proto-max-bulk-len", "8gb")
     r.execute_command("BF.RESERVE", "f", 0.01, LARGE)
     for i in range(0, LARGE, 10_000):
         r.execute_command("BF.MADD", "f", *range(i, i + 10_000))
     rows = {}
+
+    def row(name, said):
+        for kind, each in zip(("ms", "ms of the processor"), said):
+            rows["%s, %s" % (kind, name)] = round(each, 3)
     for command, running in (("BGSAVE", "rdb_bgsave"), ("BGREWRITEAOF", "aof_rewrite")):
-        r.execute_command(command)
+        row("%s at %d keys" % (command, LARGE), kept(r, process, command))
         while r.info("persistence")[running + "_in_progress"]:
             time.sleep(0.1)
-        rows["ms, fork of %s at %d keys" % (command, LARGE)] = r.info("stats")["latest_fork_usec"] / 1e3
-    r.slowlog_reset()
     for words in (["COPY", "f", "g"], ["DUMP", "f"], ["DEL", "f"]):
         try:
-            r.execute_command(*words)
-            rows["ms, %s at %d keys" % (words[0], LARGE)] = longest(r, words[0])
+            row("%s at %d keys" % (words[0], LARGE), kept(r, process, *words))
         except redis.ResponseError:  # RedisBloom has no COPY
             pass
-    r.slowlog_reset()
     r.execute_command("BF.RESERVE", "h", 0.01, 100)
-    for i in range(0, LARGE // 10, 100):
-        r.execute_command("BF.MADD", "h", *range(i, i + 100))
-    rows["ms, MADD of 100 while a filter grows"] = longest(r, "BF.MADD")
+    grew = [kept(r, process, "BF.MADD", "h", *range(i, i + 100)) for i in range(0, LARGE // 10, 100)]
+    row("MADD of 100, growing to %d" % (LARGE // 10), [max(each) for each in zip(*grew)])
     r.flushall()
     return rows
 
 
-def measured(module):
-    folder = tempfile.mkdtemp(prefix="tamis-bench-")
-    process = None
+def measured(modules):
+    """Of each module: its rates, what memory and stalls it has, and of how many parts a grown filter is."""
+    folders = [tempfile.mkdtemp(prefix="tamis-bench-") for _ in modules]
+    servers = []
     try:
-        process, r = start(folder, module)
-        fill(r, module == MODULE)
-        layers = r.execute_command("BF.INFO", "grown", "FILTERS")[0]
-        return measure(folder, module == MODULE), {**memory(r), **stalls(r)}, layers
+        for folder, module in zip(folders, modules):
+            servers.append(start(folder, module))
+            fill(servers[-1][1], module == MODULE)
+        layers = [r.execute_command("BF.INFO", "grown", "FILTERS")[0] for _, r in servers]
+        rates = measure([runs_of(folder, process, module == MODULE)
+                         for folder, (process, _), module in zip(folders, servers, modules)])
+        sizes = [{**memory(r), **stalls(r, process)} for process, r in servers]
+        return list(zip(rates, sizes, layers))
     finally:
-        if process:
+        for process, _ in servers:
             process.terminate()
             process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def cost(path, libraries):
@@ -242,11 +268,16 @@ def counted(module):
         for i in range(0, 40_000, 1000):
             for name in ("grown", "reserved"):
                 server.r.execute_command("BF.MADD", name, *["k%012d" % j for j in range(i, i + 1000)])
-        runs = {"GET": [["GET", "string"]] * n}
+        runs = {"GET": [["GET", "string"]] * n,
+                "ADD, from none to 40,000": [["BF.ADD", "new", "k%012d" % i] for i in range(40_000)]}
         for name in ("grown", "reserved"):
             for title, command, letter in (("EXISTS, present", "BF.EXISTS", "k"), ("EXISTS, absent", "BF.EXISTS", "n"),
                                            ("ADD, present", "BF.ADD", "k"), ("ADD, absent", "BF.ADD", "a")):
                 runs["%s, %s" % (title, name)] = [[command, name, letter + "%012d" % i] for i in range(n)]
+            for title, command, letter in (("MEXISTS of 100, absent", "BF.MEXISTS", "n"),
+                                           ("MADD of 100, absent", "BF.MADD", "b")):
+                runs["%s, %s" % (title, name)] = [[command, name] + [letter + "%012d" % (i + j) for j in range(ITEMS)]
+                                                  for i in range(0, n, ITEMS)]
         for title, commands in runs.items():
             rows[title] = server.per_command(commands, [os.path.basename(module), "libsodium"])
         return rows
@@ -258,21 +289,24 @@ def main():
     if os.environ.get("BENCH_COUNT") == "1":
         ours, peer = counted(MODULE), counted(PEER) if PEER else {}
         for title, (each, own) in ours.items():
-            print("%-32s %6.0f instructions, %4.0f of the module%s" % (title, each, own, (
+            print("%-34s %7.0f instructions, %6.0f of the module%s" % (title, each, own, (
                 "   peer %.0f, %.0f; ratio %.2f, at most %.2f" % (*peer[title], peer[title][0] / each, peer[title][0] / (
                     each - own))) if title in peer else ""))
         return
-    rates, sizes, layers = measured(MODULE)
-    peer_rates, peer_sizes = measured(PEER)[:2] if PEER else ({}, {})
+    said = measured([MODULE] + ([PEER] if PEER else []))
+    rates, sizes, layers = said[0]
+    peer_rates, peer_sizes = said[1][:2] if PEER else ({}, {})
+    print("%-54s %10s %10s  million items a second" % ("", "clock", "processor"))
     for name, each in rates.items():
-        print("%-40s %10.3f million items a second%s" % (name, each / 1e6, "   peer %.3f, ratio %.2f" % (
-            peer_rates[name] / 1e6, each / peer_rates[name]) if name in peer_rates else ""))
+        print("%-54s %10.3f %10.3f%s" % (name, each[0] / 1e6, each[1] / 1e6, "   peer %.3f %.3f, ratio %.2f %.2f" % (
+            *(n / 1e6 for n in peer_rates[name]), *(n / m for n, m in zip(each, peer_rates[name])))
+            if name in peer_rates else ""))
     for name, each in sizes.items():
-        print("%-40s %10.10g%s" % (name, each, "   peer %.10g" % peer_sizes[name] if name in peer_sizes else ""))
-    grown = rates["EXISTS grown"] / rates["EXISTS reserved"]
-    many = rates["MEXISTS of 100, grown"] / rates["GET"]
-    print("EXISTS on a filter grown to %d vectors / on one reserved: %.2f" % (layers, grown))
-    print("items of MEXISTS / GET: %.1f" % many)
+        print("%-54s %10.10g%s" % (name, each, "   peer %.10g" % peer_sizes[name] if name in peer_sizes else ""))
+    grown = rates["EXISTS grown"][1] / rates["EXISTS reserved"][1]
+    many = rates["MEXISTS of 100, grown"][1] / rates["GET"][1]
+    print("EXISTS on a filter grown to %d vectors / on one reserved, by processor time: %.2f" % (layers, grown))
+    print("items of MEXISTS / GET, by processor time: %.1f" % many)
     path = os.environ.get("BENCH_JSON", os.path.join(ROOT, "build/bench/server.json"))
     os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
     with open(path, "w") as out:
