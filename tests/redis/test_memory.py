@@ -10,7 +10,7 @@ import pytest
 import redis
 
 import foreign as theirs
-from conftest import MODULE, free_port, wait
+from conftest import ASAN, MODULE, SERVER, free_port, wait
 from test_bytes import pull
 from test_foreign import SAID
 from test_foreign_cuckoo import SAID as CUCKOOS
@@ -396,16 +396,16 @@ THEIRS = {1: 136, 10: 144, 20: 160, 30: 176, 50: 200, 70: 232, 100: 272, 150: 33
 
 
 def test_values_take_no_more_than_redisbloom(r):
-    """Bytes by MEMORY USAGE, key and all, empty and full."""
+    """Bytes by MEMORY USAGE, key and all, empty and full. For the key, Debian's server counts 32 bytes, others 24 or 48."""
     def usage(make, *items):
         make and r.execute_command("BF.RESERVE", "f", 0.01, make)
         if items:
             r.execute_command("BF.MADD", "f", *items)
-        said = r.memory_usage("f")
-        assert info(r, "f")["bytes"] <= said < info(r, "f")["bytes"] + 100  # Valkey adds nothing for the key
-        assert r.execute_command("BF.INFO", "f", "SIZE")[0] == info(r, "f")["bytes"]
+        said, value = r.memory_usage("f"), info(r, "f")["bytes"]
+        assert value <= said < value + 100 and (ASAN or SERVER != "redis-server" or said == value + 32)
+        assert r.execute_command("BF.INFO", "f", "SIZE")[0] == value
         r.delete("f")
-        return said
+        return value + 32
     for n in (1, 10, 24, 50, 100):
         assert usage(None, *range(n)) <= 248, n  # theirs: 272
     assert usage(None, *range(101)) <= 648 - 100
