@@ -7,7 +7,9 @@ import base64
 import glob
 import os
 import random
+import socket
 import struct
+import threading
 
 import pytest
 import redis
@@ -332,3 +334,29 @@ def test_other_types_are_refused_by_name(servers):
     assert "Bad data format" in refused(server.r, "RESTORE", "carts", 0, SKETCH)
     assert "'carts', a sketch of RedisBloom, cannot be loaded: delete it there" in server.log_tail()
     assert server.r.ping() and not server.r.exists("carts")
+
+
+def play_master(listening, file):
+    """To one replica: the answers to its handshake, then this RDB file."""
+    line = listening.accept()[0]
+    while True:
+        said = line.recv(1 << 16)
+        if b"PSYNC" in said:
+            line.sendall(b"+FULLRESYNC %s 0\r\n$%d\r\n%s" % (b"0" * 40, len(file), file))
+        elif not said:
+            return
+        line.sendall(b"+PONG\r\n" * said.count(b"PING") + b"+OK\r\n" * said.count(b"REPLCONF"))
+
+
+@pytest.mark.parametrize("load", ["disabled", "swapdb"])
+def test_a_replica_that_gets_another_type_ends(servers, load):
+    """As on any value that a server cannot load, whatever a module does; the log names the key."""
+    file = b"REDIS0010\xfe\x00" + SKETCH[:1] + b"\x05carts" + SKETCH[1:-10] + b"\xff" + bytes(8)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        master = threading.Thread(target=play_master, args=(listening, file), daemon=True)
+        master.start()
+        server = servers(repl_diskless_load=load)
+        server.r.replicaof("127.0.0.1", listening.getsockname()[1])
+        wait(lambda: not server.alive(), 60, server.log_tail())
+    status, server.process = server.process.returncode, None
+    assert status >= 0 and "'carts', a sketch of RedisBloom, cannot be loaded: delete it there" in server.log_tail()
