@@ -98,6 +98,7 @@ struct front_plan {
     struct catalog_front head;
     const struct catalog_front *old; /* the front in the old version, or NULL */
     bool fresh;                      /* takes the new keys */
+    uint32_t bits;                   /* of a fingerprint, if there is room for all of them */
 };
 
 struct tamis_catalog_writer {

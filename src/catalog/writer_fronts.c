@@ -349,6 +349,7 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     uint64_t n = 0, before = 0;
     uint32_t i = w->old && attribute < w->old->schema.attributes ? w->old->first_front[attribute]
                                                                  : STRIP_NONE;
+    size_t first = w->n_plans;
     tamis_error e = fresh_count(w, attribute, &n, reason);
     for (; e == TAMIS_OK && i != STRIP_NONE; i = w->old->fronts[i].next) {
         if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
@@ -371,6 +372,8 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     last->fresh = n > 0;
     last->head.n += n;
     last->head.given += w->fronts[attribute].given;
+    for (size_t j = first; j < w->n_plans; j++)
+        w->plans[j].bits = w->plans[j].head.bits;
     if (n)
         last->head.buckets =
             last->head.n < 2 * FRONT_BUCKET ? 0 : bits_of(last->head.n / FRONT_BUCKET) - 1;
@@ -386,8 +389,19 @@ static void plans_drop(tamis_catalog_writer *w, uint32_t attribute)
     w->n_plans = kept;
 }
 
-/* Shortens fingerprints until all fronts fit: the largest front gives up a bit, repeatedly. A
-   front that rejects fewer than three of four keys that occur nowhere is dropped. */
+/* May the longest of fronts of `len` bytes in all have shorter fingerprints? A list has thousands of values, so a front that
+   does not take most of the room leaves it to the others when it rejects fewer than 63 of 64 absent keys. */
+static bool front_shortens(const struct catalog_front *f, uint64_t len)
+{
+    double most = 2 * front_len(f) < len ? 1.0 / 64 : 1.0 / 4;
+    return f->bits > f->buckets + 1 && front_rate(f) <= most && f->n < UINT32_MAX;
+}
+
+/*
+ * Shortens fingerprints until all fronts fit: the longest give up a bit first, of the largest front if several are
+ * equally long, since the sum of the rates is least when all have the same length. A front that would
+ * reject too few keys is dropped, and the others begin again with the room that it leaves.
+ */
 static void plans_fit(tamis_catalog_writer *w)
 {
     uint64_t text = 0;
@@ -396,18 +410,21 @@ static void plans_fit(tamis_catalog_writer *w)
     uint64_t most = max_u64(text / FRONT_TEXT, FRONT_SPARE / 8);
     while (w->n_plans) {
         uint64_t len = 0;
-        struct front_plan *largest = w->plans;
+        struct catalog_front *longest = &w->plans[0].head;
         for (size_t i = 0; i < w->n_plans; i++) {
-            len += front_len(&w->plans[i].head);
-            if (front_len(&w->plans[i].head) > front_len(&largest->head))
-                largest = &w->plans[i];
+            struct catalog_front *f = &w->plans[i].head;
+            len += front_len(f);
+            if (f->bits > longest->bits || (f->bits == longest->bits && f->n > longest->n))
+                longest = f;
         }
         if (len <= most)
             return;
-        largest->head.bits--;
-        if (largest->head.bits <= largest->head.buckets + 1 || front_rate(&largest->head) > 0.25 ||
-            largest->head.n >= UINT32_MAX)
-            plans_drop(w, largest->head.attribute);
+        longest->bits--;
+        if (front_shortens(longest, len))
+            continue;
+        plans_drop(w, longest->attribute);
+        for (size_t i = 0; i < w->n_plans; i++)
+            w->plans[i].head.bits = w->plans[i].bits;
     }
 }
 

@@ -500,6 +500,52 @@ TEST(fronts_stay_within_their_share_of_the_text)
     }
 }
 
+/* Of four attributes the one with the most values does not fit. The room that it leaves is for the others, whose
+   fingerprints are equally long: an attribute of few values is not exact at the expense of the others. */
+TEST(fronts_share_the_room)
+{
+    static const uint64_t values[] = {64000, 39000, 37000, 17000};
+    static const char *const names[] = {"wide", "path", "host", "user"};
+    const uint64_t text = 37000000;
+    tamis_attribute several[4];
+    for (int i = 0; i < 4; i++) {
+        several[i] = attributes[CODE];
+        several[i].name = names[i];
+    }
+    tamis_catalog_options o = {.attributes = several, .n_attributes = 4, .key = KEY};
+    tamis_catalog_writer *w = NULL;
+    tamis_gather *g = NULL;
+    CHECK(tamis_catalog_create(&w, "f.tamis", &o, NULL) == TAMIS_OK);
+    CHECK(tamis_gather_new(&g, tamis_catalog_writer_schema(w)) == TAMIS_OK);
+    for (uint64_t i = 0; i < values[0]; i++) {
+        char number[4][24];
+        tamis_key record[4];
+        for (int j = 0; j < 4; j++)
+            record[j] =
+                (tamis_key){number[j], (size_t)sprintf(number[j], "%" PRIu64, i % values[j])};
+        CHECK(tamis_gather_add(g, record) == TAMIS_OK);
+    }
+    tamis_gather_text(g, text);
+    CHECK(tamis_catalog_put(w, g, NULL, 0, NULL) == TAMIS_OK);
+    tamis_gather_free(g);
+    CHECK(tamis_catalog_commit(w, NULL, 0, NULL) == TAMIS_OK);
+    tamis_catalog_abandon(w);
+
+    tamis_catalog *c = NULL;
+    tamis_relation_facts facts;
+    uint64_t bytes = 0;
+    CHECK(tamis_catalog_open(&c, "f.tamis", NULL, NULL) == TAMIS_OK);
+    CHECK(tamis_catalog_relation(c, 0, &facts) && facts.front_keys == 0);
+    for (uint32_t i = 1; i < 4; i++) {
+        CHECK(tamis_catalog_relation(c, i, &facts) && facts.front_keys > values[i] - 100);
+        CHECK_MSG(facts.front_fpp < 0.003 && facts.front_fpp > 0.0001, "%s: %g", names[i],
+                  facts.front_fpp);
+        bytes += facts.front_bytes;
+    }
+    CHECK_MSG(bytes <= text / 200 && bytes > text / 220, "%" PRIu64, bytes);
+    tamis_catalog_close(c);
+}
+
 /* From a handful of keys to 60,000 in updates: the rate holds, every key is found. */
 TEST(fronts_grow_with_updates)
 {
