@@ -140,6 +140,12 @@ const struct field *unseen_field(struct question *q, const char *name, size_t le
     return field;
 }
 
+const char *field_type_told(const struct field *field)
+{
+    return field->unseen ? "in no sampled record (is the name right?), therefore text"
+                         : tamis_type_name(field->type);
+}
+
 /* What a!~x, a^x or !x should have been. */
 static bool explain_op(const char *word, const char *name, size_t len, const char *op,
                        char why[QUESTION_WHY])
@@ -336,7 +342,7 @@ static bool read_word(struct question *q, const char *text, const struct fields 
             why,
             "%s is %s, which has no order: %.200s: index it as a number or time, with --attrs "
             "%s:int, %s:dec or %s:time",
-            w.field->name, tamis_type_name(w.field->type), text, w.field->name, w.field->name,
+            w.field->name, field_type_told(w.field), text, w.field->name, w.field->name,
             w.field->name);
     struct clause *c = clause_for(q, &w);
     if (!c)

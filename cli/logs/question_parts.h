@@ -33,6 +33,8 @@ const struct field *field_named(const struct fields *fields, const char *name, s
 const struct field *field_asked(const struct fields *fields, const char *name, size_t len);
 /* A field that no sample had, as text; it lives as long as the question. NULL: no memory. */
 const struct field *unseen_field(struct question *q, const char *name, size_t len);
+/* Its type, for a message that refuses what the type does not have. */
+const char *field_type_told(const struct field *field);
 bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,
                    char why[QUESTION_WHY]);
 

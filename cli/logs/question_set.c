@@ -200,7 +200,7 @@ static bool means_nothing(struct question *q, const struct word *w, const char *
                           char why[QUESTION_WHY])
 {
     const struct field *f = w->field;
-    const char *type = tamis_type_name(f->type);
+    const char *type = field_type_told(f);
     struct network network;
     int lead = (int)(w->text - w->whole);
     if (strchr(text, '*'))

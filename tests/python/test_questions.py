@@ -627,7 +627,10 @@ def test_fields_that_no_sample_had(tmp_path):
     status, out, error = tamis("find", "c.tamis", "ip=10.0.0.9", "--fields", "late.er", "--limit", "1")  # nor here
     assert (status, out) == (0, 'late.er\n""\n') and "no record that was read has an attribute 'late.er'" in error
     status, out, error = tamis("find", "c.tamis", "late.er>y")
-    assert status == 2 and "which has no order" in error
+    assert status == 2 and "late.er is in no sampled record (is the name right?), therefore text, which has no order" in error
+    for word, lacks in ("late.er=5..9", "ranges"), ("late.er=10.0.0.0/8", "networks"):
+        status, out, error = tamis("find", "c.tamis", word)
+        assert status == 2 and "late.er is in no sampled record" in error and "which has no " + lacks in error
 
 
 def test_fields_that_no_sample_had_in_catalogs_with_different_times(tmp_path):
