@@ -395,10 +395,10 @@ static bool timed_line(const uint8_t *text, size_t len)
 {
     struct time_context context = {0};
     struct stamp stamp;
-    size_t bracket = len && *text == '[';
-    size_t time = time_lead(&context, text + bracket, len - bracket, &stamp) + bracket;
-    return time > bracket && time < len && text[time] != ',' && text[time] != ';' &&
-           text[time] != '|' && text[time] != '\t';
+    size_t bracket, time = time_lead_line(&context, text, len, &bracket, &stamp),
+                    end = bracket + time;
+    return time && end < len && text[end] != ',' && text[end] != ';' && text[end] != '|' &&
+           text[end] != '\t';
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

@@ -42,11 +42,11 @@ enum parsed line_next(struct parser *ps, struct record *record)
 bool text_fit(struct parser *ps, const uint8_t *line, const uint8_t *end)
 {
     struct stamp stamp;
+    size_t bracket;
     if (ps->selection->slot[0] == NO_SLOT)
         return true;
-    const uint8_t *p = line + (*line == '[');
-    size_t len = time_lead(&ps->clock, p, (size_t)(end - p), &stamp);
+    size_t len = time_lead_line(&ps->clock, line, (size_t)(end - line), &bracket, &stamp);
     if (len)
-        value_set(&ps->value[ps->selection->slot[0]], p, len);
+        value_set(&ps->value[ps->selection->slot[0]], line + bracket, len);
     return true;
 }

@@ -496,6 +496,27 @@ size_t time_lead(struct time_context *x, const uint8_t *text, size_t len, struct
     return dated ? 0 : taken;
 }
 
+size_t time_lead_line(struct time_context *x, const uint8_t *line, size_t len, size_t *bracket,
+                      struct stamp *out)
+{
+    unsigned digits;
+    *bracket = len && *line == '[';
+    struct time_text r = {line + *bracket, line + len};
+    const uint8_t *start = r.at;
+    size_t taken = time_lead(x, start, len - *bracket, out);
+    if (LIKELY(taken))
+        return taken;
+    if (len < 12 || *start == '0' || !take_digits(&r, 5, &digits) || !take_digits(&r, 5, &digits))
+        return 0;
+    bool part = r.end - r.at > 1 && *r.at == '.' && (uint8_t)(r.at[1] - '0') < 10;
+    if (part)
+        take_fraction(&r, &out->nanoseconds);
+    taken = (size_t)(r.at - start);
+    return take(&r, *bracket ? ']' : ' ') && (part || *bracket) && since_1970(start, taken, out)
+               ? taken
+               : 0;
+}
+
 static char *put_two(char *p, unsigned x, char behind)
 {
     *p++ = (char)('0' + x / 10);

@@ -54,6 +54,10 @@ bool time_read(struct time_context *context, const uint8_t *text, size_t len, st
 /* The length of a time at the start of the bytes, 0 if there is none. Does not accept numbers since 1970
    or dates without a time. */
 size_t time_lead(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
+/* The same for a line of text, after a bracket (*bracket: 1, else 0). Ten digits are seconds since 1970 if they have a
+   fraction and a blank follows, as in logs of Squid, or in brackets, as in those of Nagios. */
+size_t time_lead_line(struct time_context *context, const uint8_t *line, size_t len,
+                      size_t *bracket, struct stamp *out);
 /* RFC 3339 in UTC, without trailing zeros in the fraction; returns its length. */
 size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX]);
 /* Both together: the normal form of a time; 0: it is not a time. */

@@ -45,6 +45,16 @@ is all-segments 0 $'some/a.csv\t7\t18' "" 'tamis find some --segments'
 json all-explained 'tamis find some --explain --json' 'd["matches"] == 3'
 trouble all-by-none "no input has an attribute 'nosuch'; " 'tamis find some --count-by nosuch'
 
+# Lines of text that start with seconds since 1970; a table of such numbers stays one.
+printf '1714557603.250     87 10.0.0.1 TCP_MISS/200 1024\n1714557604.001 100000 10.0.0.2 TCP_HIT/200 9\n' >squid.log
+printf '[171455760%d] SERVICE ALERT: web1;Swap;CRITICAL;SOFT;%d;text\n' 3 1 4 2 5 3 >nagios.log
+printf '171455760%d.5\t2.%d\t3.%d\n' 3 1 4 4 2 5 5 3 6 >numbers.log
+for name in squid nagios numbers; do tamis index --tz UTC $name.log; done
+is lead-fraction 0 '1714557604.001 100000 10.0.0.2 TCP_HIT/200 9' "" 'tamis find squid.log --since 2024-05-01T10:00:04Z'
+is lead-brackets 0 $'1714557604\n1714557605' "" "tamis find nagios.log --since 2024-05-01T10:00:04 --fields time | tail -n +2"
+is lead-brackets-format 0 text "" "tamis info --inputs --json nagios.log.tamis | sed 's/.*\"format\": \"//; s/\".*//'"
+is lead-table 0 $'1714557604.5\t2.2\t3.5' "" 'tamis find numbers.log 2=2.2'
+
 # A year and a month are spans too, never seconds since 1970.
 printf 'time,x\n2023-12-31T23:59:59Z,a\n2024-01-01T00:00:00Z,b\n2024-02-29T10:00:00Z,c\n2024-12-31T23:00:00Z,d\n2025-01-01T00:00:00Z,e\n' >years.csv
 tamis index --tz UTC years.csv

@@ -433,9 +433,10 @@ def logfmt_records(text, world, time="t"):
 def text_records(text, world, time="time"):
     before = None
     for line, raw in filled_lines(text):
-        match = re.match(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)", raw)
+        match = re.match(rb"\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?Z?)"
+                         rb"|\[([1-9]\d{9}(?:\.\d+)?)\]|([1-9]\d{9}\.\d+) ", raw)
         if match:
-            before = match[1]
+            before = match[match.lastindex]
             yield Record(line, {"time": before}, time)
         else:
             yield Record(line, unfit(before, time, world), time)

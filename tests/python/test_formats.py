@@ -285,9 +285,12 @@ def w3c(line):
 
 
 def text(line):
-    found = lead(line[line.startswith("["):])
     start = line.startswith("[")
-    return {"time": line[start:start + found[0]]} if found else {}
+    found = lead(line[start:])
+    seconds = re.match(r"\[([1-9]\d{9}(?:\.\d+)?)\]" if start else r"([1-9]\d{9}\.\d+) ", line, re.A)
+    if found:
+        return {"time": line[start:start + found[0]]}
+    return {"time": seconds[1]} if seconds else {}
 
 
 PATTERN = r"^(?<time>\S+ \S+) (?<level>[A-Z]+)(?: \[(?<thread>[^\]]*)\])? (?<msg>.*)$"

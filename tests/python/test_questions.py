@@ -128,7 +128,8 @@ def logfmt_line(row, maker):
 
 def text_line(row, maker):
     rng = maker.rng
-    head = rng.choice([maker.time("blank") + " ", "[" + maker.time("iso") + "] ", "", "  at "])
+    head = rng.choice([maker.time("blank") + " ", "[" + maker.time("iso") + "] ", "[" + maker.time("epoch") + "] ",
+                       maker.time("epoch") + ".5 ", "", "  at "])
     return (head + row["msg"] + rng.choice(["", " for " + row["ip"]]) + "\n").encode()
 
 
