@@ -24,6 +24,7 @@
 struct place_group {
     size_t first, n;
     struct bytes out, header, last; /* headers of the first and last record */
+    size_t relieved;                /* the length of `out` when it was last tried to print it */
     size_t *end;                    /* with a limit: where the records in `out` end */
     size_t n_ends, ends_room;
     bool done;
@@ -96,7 +97,7 @@ static bool print_group(struct party *p, struct place_group *g)
         else
             put_bytes(g->out.data, len);
     }
-    g->out.len = 0;
+    g->out.len = g->relieved = 0;
     return !full && !put_failed();
 }
 
@@ -127,12 +128,13 @@ static void print_ready(struct party *p)
     pthread_cond_broadcast(&p->change);
 }
 
-/* For a group that holds much output: prints it if the group has its turn, which it then keeps until it is done; if
-   it is too much, waits for the turn. */
+/* For a group that holds much output, and much more than when it was last tried: prints it if the group has its turn,
+   which it then keeps until it is done; if it is too much, waits for the turn. */
 static void relieve(struct party *p, struct place_group *g)
 {
-    if (g->out.len < CHUNK)
+    if (g->out.len < g->relieved + CHUNK)
         return;
+    g->relieved = g->out.len;
     pthread_mutex_lock(&p->lock);
     while (g->out.len > AHEAD && &p->group[p->turn] != g && !p->stop)
         pthread_cond_wait(&p->change, &p->lock);
