@@ -75,6 +75,9 @@ def in_doubt(world, folder):
     return locate(world, folder, ["nobody"])["nobody"][1]
 
 
+LEASE_LEFT = 12  # seconds: of three beats, of which one may have passed since the last message
+
+
 def test_a_server_that_stands_still_makes_doubt_after_one_beat(world):
     world.start_server()
     origin = Fed(world, "a", "--beat", "6s")
@@ -82,13 +85,17 @@ def test_a_server_that_stands_still_makes_doubt_after_one_beat(world):
     follow(world, "d")
     wait_for(lambda: has_copies(world, "d") and origin.located("d"), "the copy")
     assert in_doubt(world, "d") == set()
-    world.server.send_signal(signal.SIGSTOP)
-    stopped = time.monotonic()
-    origin.feed(300)
-    time.sleep(7)  # one beat and a bit; the lease is three
-    assert in_doubt(world, "d") == {"a"} or time.monotonic() - stopped > 18
-    world.server.send_signal(signal.SIGCONT)
-    wait_for(lambda: origin.located("d"), "after it went on")
+    for _ in range(5):  # a busy machine may look only when the lease has expired too
+        world.server.send_signal(signal.SIGSTOP)
+        stopped = time.monotonic()
+        origin.feed(300)
+        wait_for(lambda: in_doubt(world, "d") == {"a"}, "doubt")
+        seen = time.monotonic() - stopped
+        world.server.send_signal(signal.SIGCONT)
+        wait_for(lambda: origin.located("d"), "after it went on")
+        if seen < LEASE_LEFT:
+            break
+    assert seen < LEASE_LEFT
 
 
 def test_messages_that_waited_do_not_make_a_copy_current(world):
