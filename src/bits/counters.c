@@ -133,12 +133,11 @@ uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
         escape->value = sum_of(before, by);
         return before;
     }
-    uint64_t sum = sum_of(value, by);
-    if (LIKELY(sum < COUNTER_ESCAPE)) {
-        nibble_set(counters, position, (uint8_t)sum);
+    if (LIKELY(by < (uint64_t)COUNTER_ESCAPE - value)) {
+        nibble_set(counters, position, (uint8_t)(value + by));
     } else {
         nibble_set(counters, position, COUNTER_ESCAPE);
-        counters_escape(counters, position, sum);
+        counters_escape(counters, position, sum_of(value, by));
     }
     return value;
 }

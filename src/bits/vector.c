@@ -150,12 +150,6 @@ static struct rows vector_rows(const struct vector *v)
     return (struct rows){v->bits.words, v->stride, v->column};
 }
 
-bool vector_bit(const struct vector *v, uint64_t position)
-{
-    uint64_t at = position * v->stride + v->column;
-    return word_load(&v->bits.words[at >> 6]) >> (at & 63) & 1;
-}
-
 uint64_t vector_word(const struct vector *v, uint64_t i)
 {
     uint64_t m = vector_positions_total(v), n = min_u64(64, m - 64 * i), word = 0;
@@ -166,18 +160,6 @@ uint64_t vector_word(const struct vector *v, uint64_t i)
     for (uint64_t j = 0; j < n; j++)
         word |= (uint64_t)vector_bit(v, 64 * i + j) << j;
     return word;
-}
-
-void vector_bit_set(struct vector *v, uint64_t position)
-{
-    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
-    word_store(word, word_load(word) | UINT64_C(1) << (at & 63));
-}
-
-void vector_bit_clear(struct vector *v, uint64_t position)
-{
-    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
-    word_store(word, word_load(word) & ~(UINT64_C(1) << (at & 63)));
 }
 
 bool vector_has(const struct vector *v, tamis_digest digest)
@@ -246,11 +228,6 @@ size_t vector_bytes(const struct vector *v)
 }
 
 /* A vector whose bits show that it is full has no room, whatever its load. */
-bool vector_full(const struct vector *v)
-{
-    return vector_load(v) >= v->capacity || v->ones > v->ones_max;
-}
-
 /* ---- deletable ------------------------------------------------------------------------------- */
 
 bool vector_reserve(struct vector *v, const tamis_allocator *a)

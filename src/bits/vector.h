@@ -90,16 +90,27 @@ void vector_mark_digests(struct vector *v, const tamis_digest *digests, const ui
 
 /* For any layout and stride. */
 void vector_positions(const struct vector *v, tamis_digest digest, uint64_t *positions);
-bool vector_bit(const struct vector *v, uint64_t position);
+ALWAYS_INLINE bool vector_bit(const struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column;
+    return word_load(&v->bits.words[at >> 6]) >> (at & 63) & 1;
+}
+ALWAYS_INLINE void vector_bit_set(struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
+    word_store(word, word_load(word) | UINT64_C(1) << (at & 63));
+}
+ALWAYS_INLINE void vector_bit_clear(struct vector *v, uint64_t position)
+{
+    uint64_t at = position * v->stride + v->column, *word = &v->bits.words[at >> 6];
+    word_store(word, word_load(word) & ~(UINT64_C(1) << (at & 63)));
+}
 /* Bits 64 i .. 64 i + 63, zeros past the end. */
 uint64_t vector_word(const struct vector *v, uint64_t i);
-void vector_bit_set(struct vector *v, uint64_t position);
-void vector_bit_clear(struct vector *v, uint64_t position);
 bool vector_has(const struct vector *v, tamis_digest digest);
 uint64_t vector_count_ones(const struct vector *v);
 double vector_rate_now(const struct vector *v);
 size_t vector_bytes(const struct vector *v);
-bool vector_full(const struct vector *v);
 /* The load that counts towards the capacity. `load` drifts slightly when keys cover one another
    (a removal may clear a bit for an add that set none), so it is limited to the number of copies
    stored. */
@@ -108,6 +119,10 @@ ALWAYS_INLINE uint64_t vector_load(const struct vector *v)
     /* other threads may add at the same time */
     uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
     return v->deletable ? min_u64(load, v->count) : load;
+}
+ALWAYS_INLINE bool vector_full(const struct vector *v)
+{
+    return vector_load(v) >= v->capacity || v->ones > v->ones_max;
 }
 
 /* Prefetches the bits and counters that adds and removals touch; at most BATCH digests. */

@@ -101,11 +101,17 @@ static struct layer *newest_of(const struct set *s)
     return layers->l[layers_count(layers) - 1];
 }
 
+/* Is a key that all its bits say is there not added again? A lone vector notices it itself. */
+static bool looks_first(const struct settings *opt)
+{
+    return !opt->add_always && opt->growth != TAMIS_FIXED;
+}
+
 /* Finds the digests that need not be added: all their bits are set in one vector (window: in the newest). */
 static void find_present(struct set *s, const tamis_digest *digests, size_t n, uint8_t *present,
                          uint64_t now)
 {
-    if (set_opt(s)->add_always || set_opt(s)->growth == TAMIS_FIXED) {
+    if (!looks_first(set_opt(s))) {
         memset(present, 0, n);
     } else if (set_opt(s)->growth == TAMIS_WINDOW) {
         struct layer *newest = newest_of(s);
@@ -125,12 +131,13 @@ static void find_present(struct set *s, const tamis_digest *digests, size_t n, u
 static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
                                size_t *done, uint64_t now)
 {
+    const struct settings *opt = set_opt(s);
     const struct layer *newest = newest_of(s);
     struct layer *layer;
     tamis_error e = growth_active(s, &layer);
     *done = 0;
-    bool full = e == TAMIS_EFULL || e == TAMIS_ESPACE;
-    if (full && set_opt(s)->growth != TAMIS_WINDOW) { /* members are not refused */
+    bool full = e == TAMIS_EFULL || e == TAMIS_ESPACE, window = opt->growth == TAMIS_WINDOW;
+    if (full && !window) { /* members are not refused */
         filter_bits_have(s, digests, 1, fresh);
         *done = fresh[0];
         fresh[0] = 0;
@@ -139,16 +146,16 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
     if (e != TAMIS_OK)
         return e;
     struct vector *v = layer->part[0].vector;
-    size_t some = (size_t)min_u64(n, max_u64(1, room_in(s, v)));
-    if (set_opt(s)->growth == TAMIS_WINDOW && layer != newest)
+    size_t some = n > 1 ? (size_t)min_u64(n, max_u64(1, room_in(s, v))) : 1;
+    if (window && layer != newest)
         some = 1; /* presence was tested in another vector */
-    if (!set_opt(s)->shared_adds)
+    if (!opt->shared_adds)
         s->stack->stored += vector_add(v, digests, some, fresh);
     else if (!vector_add_shared(s, v, digests, some, fresh))
         return TAMIS_OK;
-    if (set_opt(s)->growth == TAMIS_WINDOW)
+    if (window)
         layer->last = now;
-    if (set_opt(s)->add_always) /* as published: every add counts, whether it set a bit or not */
+    if (opt->add_always) /* as published: every add counts, whether it set a bit or not */
         for (size_t i = 0; i < some; i++)
             v->load += !fresh[i], v->count += !fresh[i], s->stack->stored += !fresh[i];
     *done = some;
@@ -159,10 +166,11 @@ static tamis_error add_missing(struct set *s, const tamis_digest *digests, size_
 static tamis_error add_one_plain(struct set *s, tamis_digest digest, uint8_t *fresh)
 {
     uint64_t now = set_now(s);
-    uint8_t present;
+    uint8_t present = 0;
     size_t done = 0;
     tamis_error e = TAMIS_OK;
-    find_present(s, &digest, 1, &present, now);
+    if (looks_first(set_opt(s)))
+        filter_bits_have(s, &digest, 1, &present);
     for (*fresh = 0; e == TAMIS_OK && !present && !done;)
         e = add_missing(s, &digest, 1, fresh, &done, now);
     return e;

@@ -64,9 +64,10 @@ void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, s
             found[i] = 0;
 }
 
-/* Separate, so that the common path below saves no register for it. */
-static __attribute__((noinline)) bool has_with_care(const tamis_filter *f, tamis_digest digest)
+bool filter_has_with_care(const struct quick *quick, const void *key, size_t len)
 {
+    const tamis_filter *f = PART_OF(quick, tamis_filter, set.quick);
+    tamis_digest digest = family_digest(set_family(&f->set), key, len);
     uint8_t found;
     tamis_filter_has_many(f, &digest, 1, &found);
     return found;
@@ -74,12 +75,9 @@ static __attribute__((noinline)) bool has_with_care(const tamis_filter *f, tamis
 
 bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len)
 {
-    const tamis_filter *f = PART_OF(quick, tamis_filter, set.quick);
-    const struct set *s = &f->set;
-    tamis_digest digest = family_digest(set_family(s), key, len);
-    if (s->guarded || set_opt(s)->unique)
-        return has_with_care(f, digest);
+    const struct set *s = PART_OF(quick, struct set, quick);
     const struct layers *layers = set_layers(s);
+    tamis_digest digest = family_digest(set_family(s), key, len);
     return layers->v[0]->bits.kernel->has_any(layers->v, layers_count(layers), digest);
 }
 

@@ -250,16 +250,17 @@ uint64_t growth_room(const struct set *s)
 
 bool growth_over(const struct layers *layers, uint32_t part)
 {
-    uint64_t ones = 0, most = 0, m = 0;
+    uint64_t ones = 0, most = 0, units = 0;
+    const struct vector *v = NULL;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
-        const struct vector *v = layers->l[i]->part[part].vector;
+        v = layers->l[i]->part[part].vector;
         if (!v)
             return false;
         ones += v->ones;
         most += v->ones_max;
-        m += vector_positions_total(v);
+        units += v->bits.units;
     }
-    return ones > most && ones > most + 2 * growth_root(m);
+    return ones > most && ones > most + 2 * growth_root(units * v->bits.kernel->unit_bits);
 }
 
 /* Is the whole filter at its bound? */
@@ -273,7 +274,9 @@ static bool filter_is_full(const struct set *s)
     if ((opt->shared_adds || s->stack->stored >= opt->items_max) && growth_room(s) == 0)
         return true;
     /* A load may have drifted, but the bits tell: see set_limits. */
-    return opt->deletable && layers_count(layers) >= opt->vectors_max && growth_over(layers, 0);
+    bool maybe = layers_count(layers) > 1 || layers->v[0]->ones > layers->v[0]->ones_max;
+    return opt->deletable && layers_count(layers) >= opt->vectors_max && maybe &&
+           growth_over(layers, 0);
 }
 
 /* Dynamic: all vectors are full by their bits, although fewer keys than promised were added. */

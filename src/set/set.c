@@ -3,10 +3,8 @@
 
 #include "base/err.h"
 
-uint64_t set_now(struct set *s)
+uint64_t set_clock(struct set *s)
 {
-    if (set_opt(s)->growth != TAMIS_FLEXIBLE && set_opt(s)->growth != TAMIS_WINDOW)
-        return 0;
     uint64_t now = s->stack->more->clock(s->stack->more->clock_context);
     const struct layers *layers = set_layers(s);
     uint32_t n = layers_count(layers);

@@ -321,7 +321,12 @@ ALWAYS_INLINE tamis_error set_add_many(struct set *s, add_fn some, size_t most,
 /* The clock of flexible and window sets, 0 for others. If the clock was set back, the layers are dated back
    with it and keep their ages, so time only stands still for a moment. Otherwise keys added now would count as
    older than earlier ones, or nothing would expire until the clock is back where it was. */
-uint64_t set_now(struct set *s);
+uint64_t set_clock(struct set *s);
+ALWAYS_INLINE uint64_t set_now(struct set *s)
+{
+    tamis_growth growth = set_opt(s)->growth;
+    return growth == TAMIS_FLEXIBLE || growth == TAMIS_WINDOW ? set_clock(s) : 0;
+}
 tamis_error set_writable(const struct set *s);
 /* Does a deletable set have its counters? Not in mapped files and in copies of bits. */
 bool set_counted(const struct set *s);
@@ -426,8 +431,10 @@ void layers_have(const struct layers *layers, const tamis_digest *digests, size_
                  uint8_t *found);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
-/* What set_quick chooses if more than one vector must be tested. */
+/* What set_quick chooses if more than one vector must be tested, and if also readers must announce themselves or removals
+   hide keys. */
 bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len);
+bool filter_has_with_care(const struct quick *quick, const void *key, size_t len);
 
 /* ---- filter_add.c ---- */
 /* Adds to a plain vector, and counts the keys that were not there in its load. */

@@ -207,7 +207,7 @@ void set_drop(struct set *s, uint32_t i)
 void set_quick(struct set *s)
 {
     const struct layers *layers = set_layers(s);
-    quick_fn has = filter_has_in_layers;
+    quick_fn has = s->guarded || set_opt(s)->unique ? filter_has_with_care : filter_has_in_layers;
     if (set_has_stack(s)) {
         s->stack->into = NULL;
         s->stack->open = 0;

@@ -11,6 +11,7 @@ uint32_t candidate_spots(const struct set *s, uint32_t id, const tamis_digest *k
 
 void candidate_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64_t copies)
 {
+    struct stack *stack = s->stack;
     uint32_t index = set_index_of(s, id);
     struct layer *layer = set_layers(s)->l[index];
     struct spot spots[SPOTS_MAX];
@@ -26,10 +27,10 @@ void candidate_erase(struct set *s, uint32_t id, const tamis_digest *key, uint64
     layer->count -= min_u64(copies, layer->count);
     layer->load -= cleared && layer->load;
     uint64_t after = layer_count(s, layer);
-    s->stack->stored -= before - after;
-    s->stack->tidy_till = after ? s->stack->tidy_till - min_u64(s->stack->tidy_till, copies) : 0;
-    if (index < s->stack->open) /* there may be room again */
-        s->stack->open = index;
+    stack->stored -= before - after;
+    stack->tidy_till = after ? stack->tidy_till - min_u64(stack->tidy_till, copies) : 0;
+    if (index < stack->open) /* there may be room again */
+        stack->open = index;
 }
 
 bool set_hides(const struct set *s, const tamis_digest *key)
@@ -108,9 +109,11 @@ static tamis_removed outcome_of(struct set *s, const tamis_digest *key)
 static tamis_error remove_one(struct set *s, const tamis_digest *key, tamis_removed *outcome)
 {
     uint32_t few[64], *ids = few, room = layers_count(set_layers(s));
+    struct removals *removals = &s->stack->more->removals;
     tamis_error e = TAMIS_OK;
-    pending_settle(s); /* removes entries that adds have cancelled */
-    uint32_t entry = pending_find(&s->stack->more->removals, key);
+    if (removals->queued)
+        pending_settle(s); /* removes entries that adds have cancelled */
+    uint32_t entry = pending_find(removals, key);
     if (entry != NO_ENTRY) {
         *outcome = pending_again(s, entry) ? outcome_of(s, key) : TAMIS_ABSENT;
         return TAMIS_OK;
