@@ -24,6 +24,8 @@ uint64_t bench_mix(uint64_t x);
 unsigned bench_zipf(uint64_t random, unsigned most);
 void bench_keys(uint64_t *keys, size_t n, uint64_t seed);
 
+/* Sorts the values, and returns their median. */
+double bench_sort(double *values, size_t n);
 /* Median of BENCH_RUNS runs of body(context), in nanoseconds for each of n. */
 double bench_median(void (*body)(void *context), void *context, size_t n);
 

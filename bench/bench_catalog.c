@@ -168,16 +168,9 @@ struct tally {
     double named, both, wrong;
 };
 
-static int compare(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
 static double median(double *times)
 {
-    qsort(times, QUESTIONS, sizeof *times, compare);
-    return 1e6 * times[QUESTIONS / 2];
+    return 1e6 * bench_sort(times, QUESTIONS);
 }
 
 /* Opened anew for each question, as a command would. */

@@ -67,16 +67,9 @@ static void add_keys(tamis_filter *f, uint64_t from, uint64_t n)
     }
 }
 
-static int order(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
 static double median(double *times)
 {
-    qsort(times, ROUNDS, sizeof *times, order);
-    return 1e3 * times[ROUNDS / 2];
+    return 1e3 * bench_sort(times, ROUNDS);
 }
 
 static void changes(uint64_t n, tamis_growth growth, const char *name)

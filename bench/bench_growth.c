@@ -288,12 +288,6 @@ struct pair {
     size_t n;
 };
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void pair_row(const struct pair *p, const char *what, void (*body)(void *context),
                      const uint64_t *queries)
 {
@@ -307,17 +301,15 @@ static void pair_row(const struct pair *p, const char *what, void (*body)(void *
         }
         times[round] = ns[1][round] / ns[0][round];
     }
-    qsort(ns[0], BENCH_RUNS, sizeof(double), by_size);
-    qsort(ns[1], BENCH_RUNS, sizeof(double), by_size);
-    qsort(times, BENCH_RUNS, sizeof(double), by_size);
-    printf("  %s %.2f ns, %.2f times sized in advance (%.2f ns)\n", what, ns[1][BENCH_RUNS / 2],
-           times[BENCH_RUNS / 2], ns[0][BENCH_RUNS / 2]);
+    double sized = bench_sort(ns[0], BENCH_RUNS), grown = bench_sort(ns[1], BENCH_RUNS);
+    double ratio = bench_sort(times, BENCH_RUNS);
+    printf("  %s %.2f ns, %.2f times sized in advance (%.2f ns)\n", what, grown, ratio, sized);
     bench_record((struct bench_row){.filter = "tamis smooth",
                                     .what = what,
                                     .n = (double)p->n,
                                     .fpp = 0.01,
-                                    .ns = ns[1][BENCH_RUNS / 2],
-                                    .times = times[BENCH_RUNS / 2]});
+                                    .ns = grown,
+                                    .times = ratio});
 }
 
 static void smooth_row(const char *what, size_t n, double fpp, double ns, double bits)

@@ -49,12 +49,6 @@ static void publish(struct carrier *c, unsigned owner, size_t n, uint64_t *keys)
     tamis_filter_free(filter);
 }
 
-static int compare(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-    return a < b ? -1 : a > b;
-}
-
 /* Keys are 8 bytes, as hexadecimal escapes of an address. */
 static void measure_single(struct ask *ask, unsigned owners, size_t n, uint64_t *keys)
 {
@@ -73,7 +67,7 @@ static void measure_single(struct ask *ask, unsigned owners, size_t n, uint64_t 
         times[i] = bench_now() - start;
         hit += ask_number(ask, "Tamis-Hit") != 0;
     }
-    qsort(times, QUESTIONS, sizeof *times, compare);
+    bench_sort(times, QUESTIONS);
     printf("one key a request: p50 %.0f us, p99 %.0f us, p99.9 %.0f us (%u of %d found)\n",
            1e6 * times[QUESTIONS / 2], 1e6 * times[QUESTIONS * 99 / 100],
            1e6 * times[QUESTIONS / 1000 * 999], hit, QUESTIONS);

@@ -94,6 +94,12 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
+double bench_sort(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
 double bench_median(void (*body)(void *context), void *context, size_t n)
 {
     double runs[BENCH_RUNS];
@@ -103,8 +109,7 @@ double bench_median(void (*body)(void *context), void *context, size_t n)
         body(context);
         runs[i] = (bench_used() - start) * 1e9 / (double)n;
     }
-    qsort(runs, BENCH_RUNS, sizeof *runs, by_value);
-    return runs[BENCH_RUNS / 2];
+    return bench_sort(runs, BENCH_RUNS);
 }
 
 void bench_lookups(void *context)
