@@ -33,6 +33,10 @@ OUTSIDE = {"cli": ["base/base.h", "base/err.h", "os/late.h", "os/threads.h", "ca
 
 PRODUCT = ("src/", "include/", "cli/", "redis/")
 
+# Alone, these say nothing of what a file is for.
+VAGUE = ("change changes common helper helpers make misc move part parts row rows settings sieve slab slabs store stores "
+         "table tables util utils watch").split()
+
 # What a library may not do to the program it is in.
 FORBIDDEN_CALLS = re.compile(
     r"\b(v?f?printf|f?puts|f?putc|putchar|perror|exit|_exit|_Exit|quick_exit|abort|assert)\s*\(")
@@ -183,7 +187,7 @@ def folder_of(path):
 
 
 def rule_folders(tree):
-    """a folder of src/ or cli/ includes only those above it; in src/ by the header that each offers"""
+    """a folder of src/ or cli/ includes only those above it, in src/ by the header that each offers; names of files"""
     include = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
     found, seen = [], {}
     for path in tree.c_files(("src/", "cli/", "redis/")):
@@ -195,6 +199,8 @@ def rule_folders(tree):
         if name in seen:
             found.append("%s: the name of %s too" % (path, seen[name]))
         seen[name] = path
+        if os.path.splitext(name)[0] in VAGUE:
+            found.append("%s: its name says nothing" % path)
     for path, number, match in each_line(tree, tree.c_files(("src/",)), include, code=False):
         if "include/" + match.group(1) in tree.paths:
             continue
@@ -375,12 +381,15 @@ WALK_MOST = 7    # calls from one of the steps before to the next one that a wal
 
 
 def rule_walks(tree):
-    """the functions of the walks in docs/design.md are where the page says, and lead to one another"""
-    text = tree.text("docs/design.md").split("## Four walks")[1].split("\n## ")[0]
+    """docs/design.md begins with the folders, and the functions of its walks are where it says and lead to one another"""
+    picture, text = tree.text("docs/design.md").split("## Four walks")
+    text = text.split("\n## ")[0]
     step = re.compile(r"`(\w+)`\s+\(((?:src|cli|redis)/[\w./]+)\)")
     walks = [step.findall(walk) for walk in text.split("\n**")[1:]]
     count, graph = sum(len(walk) for walk in walks), callees(tree)
     found = [] if len(walks) == 4 and count > 25 else ["docs/design.md: %d steps only" % count]
+    if re.findall(r"^((?:src|cli)/\w+) ", picture, re.M) != ["src/" + f for f in FOLDERS] + ["cli/" + f for f in CLI_FOLDERS]:
+        found.append("docs/design.md: its picture does not show the folders of tools/lint.py in their order")
     for walk in walks:
         for i, (name, path) in enumerate(walk):
             if path not in tree.paths:
