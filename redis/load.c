@@ -258,7 +258,7 @@ COMMAND(command_bf_load)
     return pieces_total(p.data, p.len) == p.len ? load(ctx, &p) : rm.ReplyWithError(ctx, BAD_DATA);
 }
 
-/* TAMIS.LOADCHUNK is how the chunks of both are replicated. */
+/* The chunks of both dialects are replicated as TAMIS.LOADCHUNK. */
 COMMAND(command_loadchunk)
 {
     return load_chunk(ctx, argv, argc, OURS);

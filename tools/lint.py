@@ -61,7 +61,7 @@ WORDINGS = [(re.compile(pattern), instead) for pattern, instead in [
     (r"\bcomes? to lie\b", "is stored"),
     (r"\bas (?:ever|need be)\b", "as before, if necessary"),
     (r"\bnobody's\b", "without an owner"),
-    (r"\bis no (?:catalog|filter|patch|file|option|link|value|number|regular|tamis|message)\b", "is not a"),
+    (r"\b(?:is|are) no (?:pattern|catalog|filter|patch|file|option|link|value|number|regular|tamis|message)\b", "is not a"),
     (r"\bwhat parts columns\b", "separator of columns"),
     (r"\bfor good\b", "permanently"),
     (r"\bgone over\b", "read, passed"),

@@ -194,10 +194,11 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
                      text, text, text, text);
     const char *slash = text[0] == '/' ? strrchr(text + 1, '/') : NULL;
     if (slash && slash > text + 1 && (!slash[1] || strcmp(slash + 1, "i") == 0))
-        return wrong(why,
-                     "a regular expression of what: %.200s: write line~%.100s, or '\"%.100s\"' for "
-                     "the text",
-                     text, text, text);
+        return wrong(
+            why,
+            "a regular expression without an attribute: %.200s: write line~%.100s, or '\"%.100s\"' for "
+            "the text",
+            text, text, text);
     if (field_asked(fields, text, strlen(text)))
         return wrong(
             why,
@@ -304,10 +305,11 @@ static bool plain_words(const struct word *w, char why[QUESTION_WHY])
                      "the text",
                      w->whole, name, lead, w->whole, text);
     if (one && (has_class(text) || strchr(text, '|') || text[0] == '^'))
-        return wrong(why,
-                     "words are no pattern: %.200s: write '%s~/%.100s/', or '%.*s\"%.100s\"' for "
-                     "the text",
-                     w->whole, name, text, lead, w->whole, text);
+        return wrong(
+            why,
+            "words are not a pattern: %.200s: write '%s~/%.100s/', or '%.*s\"%.100s\"' for "
+            "the text",
+            w->whole, name, text, lead, w->whole, text);
     return true;
 }
 

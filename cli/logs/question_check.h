@@ -21,7 +21,7 @@ bool check_start(struct check *check, const struct question *question); /* false
 void check_end(struct check *check);
 /* Does a record with these values, one per column, match? */
 bool check_holds(struct check *check, const struct read_value *values);
-/* For people: calls `spot` for the bytes of its values that made it match. */
+/* For highlighting: calls `spot` for the bytes of its values that made it match. */
 void check_spots(struct check *check, const struct read_value *values,
                  void (*spot)(void *context, struct span bytes), void *context);
 

@@ -304,7 +304,8 @@ tamis_error input_walk(struct input *input, const struct input_segment *segment,
     struct input_private *own = input->own;
     if (segment->len > UINT64_MAX - segment->offset ||
         (input->kind == PACK_NONE && segment->at != segment->offset))
-        return fail(reason, TAMIS_EARG, "%.120s: cannot be walked through", input->path);
+        return fail(reason, TAMIS_EARG, "%.120s: this segment cannot be read in steps",
+                    input->path);
     tamis_error error = input_go(input, segment, NULL, reason);
     if (error != TAMIS_OK)
         return error;

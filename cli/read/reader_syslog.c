@@ -115,8 +115,8 @@ static bool take_5424(struct parser *ps, const uint8_t *p, const uint8_t *end)
 
 /* ---- RFC 3164 -------------------------------------------------------------------------------- */
 
-/* su: or su[12]: at p; returns the position after it and a space. NULL: there is none. `all`: or
-   more follows. */
+/* Reads "su:" or "su[12]:" at p, and returns the position after it and a space. NULL: there is no tag, or, with `all`,
+   more text follows it. */
 static const uint8_t *take_tag(struct parser *ps, const uint8_t *p, const uint8_t *end, bool all)
 {
     const uint8_t *tag = scan_for(p, end, ' ', ':', '[', SCAN_HAS_VECTOR), *stop = tag, *id = NULL;
@@ -144,7 +144,7 @@ static const uint8_t *take_tag(struct parser *ps, const uint8_t *p, const uint8_
     return stop + (stop < end && *stop == ' ');
 }
 
-/* From the time on; *tagged: it has a tag. */
+/* Reads a line from its time on; *tagged: it has a tag. */
 static bool take_3164(struct parser *ps, const uint8_t *p, const uint8_t *end, bool *tagged)
 {
     struct stamp stamp;

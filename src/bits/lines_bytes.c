@@ -395,7 +395,7 @@ static const char *check_stashed(struct part_check *c, const uint8_t *lines, uin
                : "an entry of its stash that does not belong to its line";
 }
 
-/* Is the entry of a cell, or its line, not the same as in the other version of the part? */
+/* Does the entry of a cell, or its line, differ from the other version of the part? */
 static bool stash_differs(const struct part_check *c, uint64_t entry, uint32_t at)
 {
     uint64_t line = stash_line(entry);
@@ -508,8 +508,8 @@ static const char *check_changed(struct part_check *c, const struct body *b)
     return wrong ? wrong : check_rest(c, b);
 }
 
-/* All that is checked are sums over slots and entries: of those that differ, the old ones are subtracted from what the
-   old part had, and the new ones added. */
+/* Only sums over slots and entries are checked. Where these differ, the old ones are subtracted from the sums of the old
+   part, and the new ones are added. */
 const char *part_wrong_since(const struct body *b, const struct body *before,
                              const uint8_t *changed)
 {

@@ -19,7 +19,7 @@ tamis_error lines_follow_begin(struct lines_follow *f, struct lines *copy, const
                                const tamis_allocator *a); /* the copy keeps the pointer */
 /* Completes the update and returns the copy; `l` must not have changed since the begin. */
 struct lines *lines_follow_end(struct lines_follow *f, const struct lines *l);
-/* Gives the update up; does nothing if it was never begun or has ended. */
+/* Abandons the update; does nothing if it was never begun or has ended. */
 void lines_follow_drop(struct lines_follow *f);
 void lines_copy_free(struct lines *copy, const tamis_allocator *a);
 

@@ -129,7 +129,7 @@ static bool exchange(struct redis *r, const char *owner, const char *position)
     bool good = reply_parts(reply) == 2 && reply_part(reply, 0) &&
                 reply_part(reply, 0)->type != REDIS_REPLY_ERROR;
     if (!good)
-        carrier_fail(&r->carrier, "the snapshot of %.100s was not exchanged", owner);
+        carrier_fail(&r->carrier, "the snapshot of %.100s was not replaced", owner);
     freeReplyObject(reply);
     return good;
 }

@@ -41,7 +41,7 @@ static void find_late(struct pieces_in *in)
     }
 }
 
-/* Before anything is done for a structure of another family. */
+/* Checks the family first, so that nothing is allocated for a structure of another one. */
 static tamis_error take_family(struct pieces_in *in, const uint8_t **key, tamis_reason *reason)
 {
     in->c.data = in->view ? in->view : in->header.data;
@@ -75,8 +75,7 @@ static tamis_error take_header(struct pieces_in *in, tamis_reason *reason)
     in->ones = mem_new0(&in->allocator, in->n_ones, sizeof *in->ones);
     in->sums = in->pages.next = mem_new(&in->allocator, in->c.pages, sizeof(uint64_t));
     e = in->ones && in->sums ? make_set(in, key) : TAMIS_ENOMEM;
-    if (e == TAMIS_OK &&
-        !in->view) /* the set has it: not here too, until the last piece has arrived */
+    if (e == TAMIS_OK && !in->view) /* the set has the key; no copy stays while pieces arrive */
         explicit_bzero(in->header.data + KEY_AT, TAMIS_KEY_LEN);
     return e == TAMIS_OK ? e : fail(reason, e, "no memory for the vectors");
 }

@@ -41,7 +41,7 @@ static uint64_t bits_of_real(double x)
     return bits;
 }
 
-/* Of what distinguishes the kinds that occur. Equal terms have equal hashes. */
+/* The hash of what distinguishes the kinds that occur; equal terms have equal hashes. */
 static uint64_t terms_hash(const struct terms *t)
 {
     const struct settings *o = &t->opt;
@@ -59,7 +59,7 @@ static uint64_t terms_hash(const struct terms *t)
                               (uintptr_t)t->allocator.context};
     uint64_t hash = BLOCK_MIX;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        hash = mul_fold(hash ^ words[i], UINT64_C(0x9E3779B97F4A7C15)) + hash;
+        hash = mul_fold(hash ^ words[i], GOLDEN) + hash;
     return hash;
 }
 
@@ -75,7 +75,7 @@ static struct terms **find_place(const struct terms *t)
     return at;
 }
 
-/* Any leaf below takes the place: it has the same bits up to there. */
+/* Any leaf below can take its place: the hashes agree in the bits that lead there. */
 static void leave_tree(const struct terms *t)
 {
     struct terms **at = find_place(t), **leaf = at;

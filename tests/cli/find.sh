@@ -118,7 +118,7 @@ json one-json 'tamis find q status=404 --json' 'd["line"] == 2 and d["fields"]["
 json explain-conditions 'tamis find q status=404 "agent~/moz/i" --explain --json' 'd["conditions"]["status=404"] == "rejects segments" and "only filters" in d["conditions"]["agent~/moz/i"]'
 trouble compact-date "not a time: '20240501' in 20240501: write 2h or 7d .ago., 2024-05-31, " 'tamis find q --since 20240501'
 is slashed-day 0 3 "" 'tamis find q --until 2024/05/01 -c'
-trouble slashes 'a regular expression of what: /refus/: write line~/refus/, or ' 'tamis find q /refus/'
+trouble slashes 'a regular expression without an attribute: /refus/: write line~/refus/, or ' 'tamis find q /refus/'
 trouble negated-word "! stands before = or at the end: !refused: write 'line~" "tamis find q '!refused'"
 is negated-word-as-told 0 3 "" "tamis find q 'line~/(?s)^(?!.*refused)/' -c"
 # Several catalogs; the folder they were made of is as good as their name.

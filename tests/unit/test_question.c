@@ -424,8 +424,8 @@ TEST(what_is_not_understood_says_what_to_write)
     REFUSE("/REFUS/i", "line~/REFUS/i");
     EXPECT("h sshd[123]: x|h sshd 123", "h sshd[12]: x", "sshd[123]", "sshd[123]:", "[123]:");
     EXPECT("[error] [pool-1-a] x", "[warn] [pool-1-a] y", "[error]", "[pool-1-a]");
-    REFUSE("[0-9]+", "words are no pattern");
-    REFUSE("[^a]", "words are no pattern");
+    REFUSE("[0-9]+", "words are not a pattern");
+    REFUSE("[^a]", "words are not a pattern");
     REFUSE("refuse[d]", "write 'line~/refuse[d]/', or '\"refuse[d]\"' for the text");
     REFUSE("^refused", "line~/^refused/");
     REFUSE("error|refused", "line~/error|refused/");
