@@ -26,13 +26,13 @@
 
 #include <string.h>
 
-#define SEED       UINT64_C(0xc6a4a7935bd1e995)
-#define PARTS_MAX  1024
-#define HASHES_MAX 2048 /* a rate of 5e-324, the lowest, needs 1075 */
-#define PAGE       4096
-#define SAMPLE     ((uint64_t)4 << 20)
-#define HEAD       sizeof(struct packed_head)
-#define HEAD_PART  sizeof(struct packed_part)
+#define SEED        UINT64_C(0xc6a4a7935bd1e995)
+#define BLOOM_PARTS 1024
+#define HASHES_MAX  2048 /* a rate of 5e-324, the lowest, needs 1075 */
+#define SAMPLE_PAGE 4096
+#define SAMPLE      ((uint64_t)4 << 20)
+#define HEAD        sizeof(struct packed_head)
+#define HEAD_PART   sizeof(struct packed_part)
 
 enum { FORCE64 = 4, NO_SCALING = 8 }; /* bits of the options */
 
@@ -123,10 +123,10 @@ static uint64_t count_taken(const unsigned char *data, size_t len, bool slots)
    take a millisecond, and determine the rate to about 0.3 %. */
 static double part_taken(const struct foreign *f, const struct foreign_part *p)
 {
-    const uint64_t step = PAGE * (1 + data_bytes(f) / SAMPLE);
+    const uint64_t step = SAMPLE_PAGE * (1 + data_bytes(f) / SAMPLE);
     uint64_t taken = 0, seen = 0;
     for (uint64_t at = 0; at < p->bytes; at += step) {
-        size_t len = p->bytes - at < PAGE ? (size_t)(p->bytes - at) : PAGE;
+        size_t len = p->bytes - at < SAMPLE_PAGE ? (size_t)(p->bytes - at) : SAMPLE_PAGE;
         taken += count_taken(p->data + at, len, f->bucket);
         seen += len;
     }
@@ -296,7 +296,7 @@ struct foreign *foreign_load(RedisModuleIO *io, int encoding, uint64_t most, boo
     if (rm.IsIOError(io))
         return NULL;
     *why = "it states no parts or more than 1024, or there is no memory";
-    struct foreign *f = foreign_new(n, PARTS_MAX);
+    struct foreign *f = foreign_new(n, BLOOM_PARTS);
     if (!f)
         return NULL;
     f->items = items;
@@ -378,7 +378,7 @@ static struct foreign *begin_parts(const unsigned char *data, size_t len, const 
 {
     struct packed_head head;
     *why = "no memory";
-    struct foreign *f = foreign_new((len - HEAD) / HEAD_PART, PARTS_MAX);
+    struct foreign *f = foreign_new((len - HEAD) / HEAD_PART, BLOOM_PARTS);
     if (!f)
         return NULL;
     memcpy(&head, data, HEAD);

@@ -25,10 +25,10 @@
 
 #include <string.h>
 
-#define ALTERNATE UINT64_C(0x5bd1e995)
-#define PART_MAX  (UINT64_C(1) << 32) /* bytes: RedisBloom counts slots in 32 bits */
-#define PARTS_MAX 65535
-#define PARTIAL   ((uint64_t)1 << 40)
+#define ALTERNATE    UINT64_C(0x5bd1e995)
+#define PART_MAX     (UINT64_C(1) << 32) /* bytes: RedisBloom counts slots in 32 bits */
+#define CUCKOO_PARTS 65535
+#define PARTIAL      ((uint64_t)1 << 40)
 
 struct print {
     uint64_t h, other;
@@ -131,7 +131,7 @@ static bool make_room(const struct foreign *f, const struct foreign_part *p, con
 /* Returns the filter with one more part, and frees the old struct; NULL if there is no memory. */
 static struct foreign *with_part(struct foreign *f, uint64_t buckets)
 {
-    struct foreign *more = foreign_new(f->n + 1, PARTS_MAX);
+    struct foreign *more = foreign_new(f->n + 1, CUCKOO_PARTS);
     unsigned char *data = more ? rm.TryAlloc(buckets * f->bucket) : NULL;
     if (!data) {
         rm.Free(more);
@@ -152,7 +152,7 @@ static tamis_error add_part(struct foreign **at, uint64_t most)
 {
     struct foreign *f = *at;
     uint64_t buckets = f->part[f->n - 1].buckets * f->growth, bytes = buckets * f->bucket;
-    if (f->growth == 0 || f->n == PARTS_MAX)
+    if (f->growth == 0 || f->n == CUCKOO_PARTS)
         return TAMIS_EFULL;
     if (bytes > PART_MAX || foreign_bytes(f) + bytes > most)
         return TAMIS_ESPACE;
@@ -214,7 +214,7 @@ static struct foreign *cuckoo_new(uint64_t n, uint64_t buckets, uint64_t bucket,
         (!expansion && n != 1))
         return NULL;
     *why = "it states no parts or more than 65535, or there is no memory";
-    struct foreign *f = foreign_new(n, PARTS_MAX);
+    struct foreign *f = foreign_new(n, CUCKOO_PARTS);
     if (!f)
         return NULL;
     *why = "a part of it has more than 4 GB";

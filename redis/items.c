@@ -3,14 +3,14 @@
 
 #include <string.h>
 
-#define BATCH 128
+#define ITEMS_BATCH 128
 
-/* Computes the digests of the next items, at most BATCH; returns their number. */
+/* Computes the digests of the next items, at most ITEMS_BATCH; returns their number. */
 static size_t digest_batch(const tamis_filter *filter, RedisModuleString **items, size_t n,
                            tamis_digest *digests)
 {
-    tamis_key keys[BATCH];
-    n = n < BATCH ? n : BATCH;
+    tamis_key keys[ITEMS_BATCH];
+    n = n < ITEMS_BATCH ? n : ITEMS_BATCH;
     for (size_t i = 0; i < n; i++)
         keys[i].data = rm.StringPtrLen(items[i], &keys[i].len);
     tamis_filter_digest_many(filter, keys, n, digests);
@@ -117,12 +117,12 @@ static inline tamis_error add_next(RedisModuleCtx *ctx, struct adding *a, struct
     return TAMIS_OK;
 }
 
-/* The same for the next items, at most BATCH. */
+/* The same for the next items, at most ITEMS_BATCH. */
 static __attribute__((noinline)) tamis_error add_batch(RedisModuleCtx *ctx, struct adding *a,
                                                        struct value *v)
 {
-    tamis_digest digests[BATCH];
-    uint8_t fresh[BATCH];
+    tamis_digest digests[ITEMS_BATCH];
+    uint8_t fresh[ITEMS_BATCH];
     size_t some = digest_batch(as_filter(v->set), a->items + a->added, a->n - a->added, digests),
            done;
     tamis_error e = tamis_filter_add_many(as_filter(v->set), digests, some, fresh, &done);
@@ -328,10 +328,10 @@ static bool has_item(const struct value *v, const RedisModuleString *item)
 static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleString **items,
                         size_t n)
 {
-    tamis_digest digests[BATCH];
-    uint8_t found[BATCH] = {0};
+    tamis_digest digests[ITEMS_BATCH];
+    uint8_t found[ITEMS_BATCH] = {0};
     for (size_t i = 0; i < n;) {
-        size_t some = n - i < BATCH ? n - i : BATCH;
+        size_t some = n - i < ITEMS_BATCH ? n - i : ITEMS_BATCH;
         for (size_t j = 0; v && v->small && j < some; j++)
             found[j] = has_item(v, items[i + j]);
         if (v && v->set) {
@@ -391,18 +391,18 @@ COMMAND(command_bf_mexists)
 
 const long long removal_replies[3] = {[TAMIS_REMOVED] = 1, [TAMIS_ABSENT] = 0, [TAMIS_PENDING] = 2};
 
-/* Removes up to BATCH items; returns how many were processed. */
+/* Removes up to ITEMS_BATCH items; returns how many were processed. */
 static size_t remove_batch(struct value *v, RedisModuleString **items, size_t n, uint8_t *outcomes,
                            tamis_error *e)
 {
-    tamis_digest digests[BATCH];
+    tamis_digest digests[ITEMS_BATCH];
     size_t len, done = 0;
     if (!v->foreign) {
         n = digest_batch(as_filter(v->set), items, n, digests);
         *e = tamis_filter_remove_many(as_filter(v->set), digests, n, outcomes, &done);
         return done;
     }
-    for (; done < n && done < BATCH; done++) {
+    for (; done < n && done < ITEMS_BATCH; done++) {
         const char *item = rm.StringPtrLen(items[done], &len);
         outcomes[done] = cuckoo_remove(v->foreign, item, len) ? TAMIS_REMOVED : TAMIS_ABSENT;
     }
@@ -413,7 +413,7 @@ static size_t remove_batch(struct value *v, RedisModuleString **items, size_t n,
 static size_t remove_all(RedisModuleCtx *ctx, struct value *v, RedisModuleString **items, size_t n,
                          RedisModuleString **changed, long *replies, enum command_dialect dialect)
 {
-    uint8_t outcomes[BATCH];
+    uint8_t outcomes[ITEMS_BATCH];
     size_t all = 0, m = 0;
     tamis_error e = TAMIS_OK;
     while (e == TAMIS_OK && all < n) {

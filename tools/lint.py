@@ -421,7 +421,7 @@ def rule_words(tree):
 
 
 def rule_tags(tree):
-    """a tag means one thing in the product"""
+    """a tag means one thing in the product, and so does a constant of a header"""
     found, seen = [], {}
     for path, number, match in each_line(tree, tree.c_files(PRODUCT), re.compile(
             r"^\s*(?:typedef |static |const |extern )*(?:struct|union|enum) (\w+) \{")):
@@ -429,7 +429,11 @@ def rule_tags(tree):
         if name in seen:
             found.append("%s:%d: %s is in %s too" % (path, number, name, seen[name]))
         seen[name] = path
-    return found
+    constants = {}
+    for path, _, match in each_line(tree, tree.c_files(PRODUCT), re.compile(r"^#\s*define (\w+)\s+\S")):
+        constants.setdefault(match.group(1), set()).add(path)
+    return found + ["%s: a constant of %s" % (name, ", ".join(sorted(paths))) for name, paths in sorted(constants.items())
+                    if len(paths) > 1 and any(path.endswith(".h") for path in paths)]
 
 
 def rule_function_names(tree):

@@ -16,9 +16,9 @@
 #include "os/threads.h"
 #include "ui/out.h"
 
-#define WINDOW 4                  /* groups ahead, per thread */
-#define AHEAD  ((size_t)32 << 20) /* bytes that a group may hold before its turn */
-#define CHUNK  ((size_t)128 << 10)
+#define WINDOW       4                  /* groups ahead, per thread */
+#define PLACES_AHEAD ((size_t)32 << 20) /* bytes that a group may hold before its turn */
+#define CHUNK        ((size_t)128 << 10)
 
 /* Places [first, first + n) of one file, which are best read in sequence. */
 struct place_group {
@@ -136,7 +136,7 @@ static void relieve(struct party *p, struct place_group *g)
         return;
     g->relieved = g->out.len;
     pthread_mutex_lock(&p->lock);
-    while (g->out.len > AHEAD && &p->group[p->turn] != g && !p->stop)
+    while (g->out.len > PLACES_AHEAD && &p->group[p->turn] != g && !p->stop)
         pthread_cond_wait(&p->change, &p->lock);
     bool mine = &p->group[p->turn] == g && !p->stop;
     pthread_mutex_unlock(&p->lock);

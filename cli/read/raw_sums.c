@@ -80,8 +80,8 @@ bool raw_same(const struct raw_id *known, const struct raw_id *now)
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-#define SUM_LEN sizeof(uint64_t)
-#define PIECE   ((size_t)128 << 10) /* bytes read at a time: they stay in the cache */
+#define SUM_LEN   sizeof(uint64_t)
+#define RAW_PIECE ((size_t)128 << 10) /* bytes read at a time: they stay in the cache */
 
 uint64_t raw_sums_len(uint64_t size)
 {
@@ -148,10 +148,10 @@ void raw_sums_feed(struct raw_sums *s, uint64_t at, const void *data, size_t len
 
 bool raw_sums_rest(struct raw_sums *s, int fd, uint64_t up_to)
 {
-    uint8_t piece[PIECE];
+    uint8_t piece[RAW_PIECE];
     while (s->at < up_to && !s->failed) {
         uint64_t left = up_to - s->at;
-        ssize_t got = pread(fd, piece, left < PIECE ? (size_t)left : PIECE, (off_t)s->at);
+        ssize_t got = pread(fd, piece, left < RAW_PIECE ? (size_t)left : RAW_PIECE, (off_t)s->at);
         if (got > 0)
             raw_sums_feed(s, s->at, piece, (size_t)got);
         else if (got == 0 || errno != EINTR)

@@ -158,15 +158,15 @@ void parser_complete(struct parser *ps, struct record *record)
 
 /* ---- which attribute ------------------------------------------------------------------------- */
 
-#define NAMES_MAX 128 /* more do not fit into a list of the index */
+#define TIMES_MAX 128 /* more do not fit into a list of the index */
 
 /* Splits the list. Names of a format come first. */
-static size_t split_names(char *list, const char *first, const char *name[NAMES_MAX])
+static size_t split_names(char *list, const char *first, const char *name[TIMES_MAX])
 {
     size_t n = 0;
     if (first)
         name[n++] = first;
-    for (char *end; n < NAMES_MAX && (end = strchr(list, '\n')); list = end + 1) {
+    for (char *end; n < TIMES_MAX && (end = strchr(list, '\n')); list = end + 1) {
         *end = 0;
         if (!first || strcmp(list, first) != 0)
             name[n++] = list;
@@ -178,8 +178,8 @@ tamis_error input_time_name(struct input *input, const uint8_t *text, size_t len
                             tamis_reason *reason)
 {
     struct dialect *d = &input->dialect;
-    const char *name[NAMES_MAX], *best = NULL;
-    size_t there[NAMES_MAX] = {0}, most = 0;
+    const char *name[TIMES_MAX], *best = NULL;
+    size_t there[TIMES_MAX] = {0}, most = 0;
     struct parsing p = {0};
     struct record r;
     enum parsed parsed;

@@ -20,7 +20,7 @@ struct field_names {
     bool full;  /* no memory */
 };
 
-#define NAMES_MAX 4096
+#define FIELDS_MAX 4096
 
 static int by_text(const void *a, const void *b)
 {
@@ -42,7 +42,7 @@ static void field_names_free(struct field_names *names)
 
 static void names_add(struct field_names *names, const uint8_t *name, size_t len)
 {
-    if (len == 0 || memchr(name, 0, len) || names->n == NAMES_MAX)
+    if (len == 0 || memchr(name, 0, len) || names->n == FIELDS_MAX)
         return;
     char *copy = array_room(NULL, &names->name, names->n, &names->room, sizeof *names->name)
                      ? strndup((const char *)name, len)

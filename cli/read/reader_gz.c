@@ -29,9 +29,9 @@
 
 #define WINDOW   32768
 #define BLOB_LEN 8
-#define PIECE    32 /* headers of access logs have 32 to 60 bytes */
+#define GZ_PIECE 32 /* headers of access logs have 32 to 60 bytes */
 #define PACKED   (WINDOW + 256)
-#define LEAP     4096 /* a multiple of SHORT, as that is of PIECE */
+#define LEAP     4096 /* a multiple of SHORT, as that is of GZ_PIECE */
 #define SHORT    512
 
 struct gz {
@@ -241,13 +241,13 @@ static size_t gz_search(struct source *s, struct gz *g, size_t len, uint8_t *out
     size_t made = 0, step = 0;
     if (!g->leap)
         g->leap = LEAP;
-    for (; g->leap > PIECE; g->leap = g->leap == LEAP ? SHORT : PIECE, g->suspect = step) {
+    for (; g->leap > GZ_PIECE; g->leap = g->leap == LEAP ? SHORT : GZ_PIECE, g->suspect = step) {
         step = len < g->leap ? len : g->leap;
         if (gz_leap(s, g, step, out, room, &made))
             break;
     }
-    if (g->leap == PIECE) {
-        step = len < PIECE ? len : PIECE;
+    if (g->leap == GZ_PIECE) {
+        step = len < GZ_PIECE ? len : GZ_PIECE;
         made = gz_inflate(s, g, step, out, room);
     }
     g->suspect -= g->suspect < step ? g->suspect : step;

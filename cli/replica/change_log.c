@@ -14,9 +14,9 @@
 
 #include "ui/growing.h"
 
-#define FRONT_LEN 24
-#define GROUP     256 /* most digests */
-#define GROUP_LEN (16 + sizeof(tamis_digest) * GROUP)
+#define LOG_HEAD   24
+#define GROUP_MOST 256 /* most digests */
+#define GROUP_LEN  (16 + sizeof(tamis_digest) * GROUP_MOST)
 
 enum log_group { GROUP_ADD = 1, GROUP_REMOVE = 2, GROUP_SAVING = 3 };
 
@@ -109,7 +109,7 @@ bool change_log_sync(struct change_log *log)
 /* Empties the log, for the file as it is now. */
 static bool begin(struct change_log *log, const char *path)
 {
-    unsigned char front[FRONT_LEN];
+    unsigned char front[LOG_HEAD];
     uint64_t sum;
     if (!file_sum(path, &sum))
         return refuse("%s: %s: it cannot be read back", strerror(errno), path);
@@ -141,7 +141,7 @@ static size_t read_group(const struct change_log *log, unsigned char group[GROUP
         return 0;
     memcpy(front, group, sizeof front);
     size_t len = sizeof front + front[1] * sizeof(tamis_digest);
-    if (front[0] < GROUP_ADD || front[0] > GROUP_SAVING || front[1] > GROUP ||
+    if (front[0] < GROUP_ADD || front[0] > GROUP_SAVING || front[1] > GROUP_MOST ||
         got < len + sizeof sum)
         return 0;
     memcpy(&sum, group + len, sizeof sum);
@@ -151,8 +151,8 @@ static size_t read_group(const struct change_log *log, unsigned char group[GROUP
 static tamis_error do_again(tamis_filter *f, const unsigned char *group, uint64_t *replayed)
 {
     uint32_t front[2];
-    tamis_digest digests[GROUP];
-    uint8_t outcomes[GROUP];
+    tamis_digest digests[GROUP_MOST];
+    uint8_t outcomes[GROUP_MOST];
     size_t done;
     memcpy(front, group, sizeof front);
     memcpy(digests, group + sizeof front, front[1] * sizeof *digests);
@@ -169,7 +169,7 @@ static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed,
 {
     unsigned char group[GROUP_LEN];
     *last = 0;
-    log->end = FRONT_LEN;
+    log->end = LOG_HEAD;
     for (size_t len; (len = read_group(log, group)); log->end += len) {
         tamis_error e = f ? do_again(f, group, replayed) : TAMIS_OK;
         memcpy(last, group, sizeof *last);
@@ -184,7 +184,7 @@ static bool go_over(struct change_log *log, tamis_filter *f, uint64_t *replayed,
 /* 1 if the log belongs to this file, 0 if it can be dropped, -1 after complaining. */
 static int belongs(struct change_log *log, const char *path)
 {
-    unsigned char front[FRONT_LEN];
+    unsigned char front[LOG_HEAD];
     uint64_t sum, of;
     size_t got;
     uint32_t last;
@@ -204,7 +204,7 @@ static int belongs(struct change_log *log, const char *path)
         return 1;
     if (!go_over(log, NULL, NULL, &last))
         return -1;
-    if (log->end == FRONT_LEN || last == GROUP_SAVING)
+    if (log->end == LOG_HEAD || last == GROUP_SAVING)
         return 0;
     return complain("its changes are for another version of %s: %s: put that version back, or "
                     "remove the log",
@@ -232,7 +232,7 @@ void change_log_close(struct change_log *log)
 {
     if (log->fd < 0)
         return;
-    if (log->end == FRONT_LEN)
+    if (log->end == LOG_HEAD)
         unlink(log->path);
     fd_close(&log->fd);
 }

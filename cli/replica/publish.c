@@ -24,7 +24,7 @@
 #include "sets/set_file.h"
 
 #define RUN           256 /* keys added or removed between checks of the targets */
-#define PIECE         ((size_t)1 << 16)
+#define LINE_PIECE    ((size_t)1 << 16)
 #define RETRY_MS      100
 #define HELD_UP_MS    50    /* if a carrier takes longer, input has piled up */
 #define LOOK_MS       10000 /* between checks of the carrier, at most */
@@ -212,7 +212,7 @@ static void acknowledge(struct publishing *p)
 /* False at the end of the input. */
 static bool read_some(struct publishing *p, int wait)
 {
-    static char piece[PIECE];
+    static char piece[LINE_PIECE];
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};
     int ready = poll(&input, 1, wait);
     if (ready <= 0)

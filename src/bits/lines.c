@@ -400,13 +400,13 @@ static bool take_key(struct body *b, uint64_t key)
 static uint64_t body_take(struct body *b, uint64_t w)
 {
     uint64_t line = line_of(b, w), key;
-    uint32_t slot = best_slot(b, line, (uint32_t)w << 1 | 1), i = NOWHERE;
+    uint32_t slot = best_slot(b, line, (uint32_t)w << 1 | 1), i = NOT_LISTED;
     if (slot == 0)
         return 0;
     bool coarse = is_coarse(b->width, (unsigned)__builtin_ctz(slot));
     if (coarse) {
-        i = b->rare ? apart_match(&b->rare->coarse, w) : NOWHERE;
-        if (i == NOWHERE) /* only if the bytes of a file are inconsistent */
+        i = b->rare ? apart_match(&b->rare->coarse, w) : NOT_LISTED;
+        if (i == NOT_LISTED) /* only if the bytes of a file are inconsistent */
             return 0;
         key = b->rare->coarse.entry[i].key;
         if (apart_take(&b->rare->coarse, i)) {
@@ -418,7 +418,7 @@ static uint64_t body_take(struct body *b, uint64_t w)
     key = slot & 1 ? w << 1 | 1 : key_in(b, slot, first_of(b, line), first_of(b, line + 1) - 1);
     if (b->rare)
         i = apart_find(&b->rare->excess, key);
-    if (i != NOWHERE)
+    if (i != NOT_LISTED)
         apart_take(&b->rare->excess, i);
     else if (take_key(b, key))
         b->mass -= key & -key;
@@ -437,7 +437,7 @@ static bool lines_keep(const struct lines *l, tamis_digest digest)
     uint64_t w = digest.a << b->depth >> b->shift;
     uint32_t slot = best_slot(b, line_of(b, w), (uint32_t)w << 1 | 1);
     return !is_coarse(b->width, (unsigned)__builtin_ctz(slot)) ||
-           apart_match(&b->rare->coarse, w) != NOWHERE;
+           apart_match(&b->rare->coarse, w) != NOT_LISTED;
 }
 
 tamis_error lines_add_slowly(struct lines *l, tamis_digest digest, bool once, bool fresh)
@@ -451,7 +451,7 @@ static uint64_t apart_count(const struct apart_list *list, uint64_t w)
     uint64_t copies = 0;
     for (unsigned u = 0; u < 63 && list->n; u++) {
         uint32_t i = apart_find(list, w >> u << u << 1 | UINT64_C(1) << u);
-        copies += i == NOWHERE ? 0 : list->entry[i].copies;
+        copies += i == NOT_LISTED ? 0 : list->entry[i].copies;
     }
     return copies;
 }

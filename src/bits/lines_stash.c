@@ -161,13 +161,13 @@ static uint32_t apart_from(const struct apart_list *list, uint64_t key)
 uint32_t apart_find(const struct apart_list *list, uint64_t key)
 {
     uint32_t i = apart_from(list, key);
-    return i < list->n && list->entry[i].key == key ? i : NOWHERE;
+    return i < list->n && list->entry[i].key == key ? i : NOT_LISTED;
 }
 
 uint32_t apart_match(const struct apart_list *list, uint64_t w)
 {
-    uint32_t i = NOWHERE;
-    for (unsigned u = 0; u < 63 && list->n && i == NOWHERE; u++)
+    uint32_t i = NOT_LISTED;
+    for (unsigned u = 0; u < 63 && list->n && i == NOT_LISTED; u++)
         i = apart_find(list, w >> u << u << 1 | UINT64_C(1) << u);
     return i;
 }

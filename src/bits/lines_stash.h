@@ -104,7 +104,7 @@ uint32_t stash_least(const struct stash *stash, uint64_t line);
 bool stash_take(struct body *b, uint32_t at);
 
 /* ---- entries apart ---- */
-#define NOWHERE UINT32_MAX
+#define NOT_LISTED UINT32_MAX
 
 uint32_t apart_find(const struct apart_list *list, uint64_t key);
 /* The matching entry with the fewest unknown bits. */

@@ -42,8 +42,8 @@ bool set_hides(const struct set *s, const tamis_digest *key)
 
 /* A removal tests at most this many pairs of vectors (all pairs of a thousand) and drops at most this many empty layers.
    Usually there is one; forged bytes may have more, and the rest waits for the next removal. */
-#define PAIRS   (UINT64_C(1) << 19)
-#define EMPTIES 64
+#define PAIRS_TESTED (UINT64_C(1) << 19)
+#define EMPTIES      64
 
 /* After removals: drops everything if all that is stored is pending, drops empty layers, and unites
    vectors of a dynamic filter that fit into one. */
@@ -66,7 +66,8 @@ static void tidy(struct set *s)
             if (layer_count(s, layers->l[i]) == 0 && dropped++ < EMPTIES)
                 set_drop(s, i);
         if (set_sliced(s))
-            set_merge_pairs(s, PAIRS, &changed); /* if there is no memory: at a later removal */
+            set_merge_pairs(s, PAIRS_TESTED,
+                            &changed); /* if there is no memory: at a later removal */
     }
     if (dropped <= EMPTIES)
         s->stack->tidy_till = set_sliced(s) ? set_pair_distance(s) : UINT64_MAX;
