@@ -254,10 +254,7 @@ static bool settle(struct planning *p, struct fate *fate, struct input_part *par
 static int compare_pieces(const void *a, const void *b)
 {
     const struct grown_part *x = a, *y = b;
-    if (x->fate != y->fate)
-        return x->fate < y->fate ? -1 : 1;
-    return (x->part.where.offset < y->part.where.offset) -
-           (x->part.where.offset > y->part.where.offset);
+    return ORDER(x->fate, y->fate, ORDER(y->part.where.offset, x->part.where.offset, 0));
 }
 
 /*

@@ -60,9 +60,7 @@ static struct target *open_state(struct copies *c)
 static int compare_candidates(const void *a, const void *b)
 {
     const struct candidate *x = a, *y = b;
-    if (x->host != y->host)
-        return x->host < y->host ? -1 : 1;
-    return (x->day > y->day) - (x->day < y->day);
+    return ORDER(x->host, y->host, ORDER(x->day, y->day, 0));
 }
 
 static bool name_candidate(struct copies *c, struct answer *a, const struct target *t, uint64_t at)

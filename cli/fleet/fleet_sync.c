@@ -143,9 +143,7 @@ static int compare_present(const void *a, const void *b)
     int order = strcmp(x->host, y->host);
     if (order)
         return order;
-    if (x->epoch != y->epoch)
-        return x->epoch < y->epoch ? -1 : 1;
-    return (x->serial > y->serial) - (x->serial < y->serial);
+    return ORDER(x->epoch, y->epoch, ORDER(x->serial, y->serial, 0));
 }
 
 /* The pieces of a file that cannot be opened are fetched again. */
@@ -369,7 +367,7 @@ static void note_owner(void *context, const char *owner, bool forgotten)
 static int by_bytes(const void *a, const void *b)
 {
     const struct kept_file *x = a, *y = b;
-    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+    return ORDER(x->bytes, y->bytes, 0);
 }
 
 /* Decides which files to rewrite, smallest first, and joins their pieces. */

@@ -76,9 +76,7 @@ static bool add_place(struct places *p, const struct place *place)
 static int by_place(const void *a, const void *b)
 {
     const struct place *x = a, *y = b;
-    if (x->seen != y->seen)
-        return x->seen < y->seen ? -1 : 1;
-    return (x->where.offset > y->where.offset) - (x->where.offset < y->where.offset);
+    return ORDER(x->seen, y->seen, ORDER(x->where.offset, y->where.offset, 0));
 }
 
 /* The part as it is now; false if nothing of it is left. */

@@ -96,7 +96,7 @@ static int by_count(const void *a, const void *b)
     if (x->missing != y->missing)
         return x->missing - y->missing;
     int order = len ? memcmp(x->data, y->data, len) : 0;
-    return order ? order : (x->len > y->len) - (x->len < y->len);
+    return order ? order : ORDER(x->len, y->len, 0);
 }
 
 void tally_print(struct tally *t, uint64_t most, bool json)

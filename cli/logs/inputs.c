@@ -106,7 +106,7 @@ static int compare_ids(const void *a, const void *b, void *entries)
 {
     const struct entry *entry = entries;
     uint64_t x = entry[*(const size_t *)a].id, y = entry[*(const size_t *)b].id;
-    return (x > y) - (x < y);
+    return ORDER(x, y, 0);
 }
 
 size_t *inputs_by_id(const struct inputs *in)

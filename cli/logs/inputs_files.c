@@ -183,9 +183,7 @@ struct walk {
 static int by_place(const void *a, const void *b)
 {
     const struct root_identity *x = a, *y = b;
-    if (x->device != y->device)
-        return x->device < y->device ? -1 : 1;
-    return (x->inode > y->inode) - (x->inode < y->inode);
+    return ORDER(x->device, y->device, ORDER(x->inode, y->inode, 0));
 }
 
 /* Is it a root that is walked separately before this one? A later root need not be walked again. */
@@ -293,15 +291,13 @@ static int by_path(const void *a, const void *b)
 {
     const struct name *x = a, *y = b;
     int order = strcmp(plain(x->path), plain(y->path));
-    return order ? order : (x->root > y->root) - (x->root < y->root);
+    return order ? order : ORDER(x->root, y->root, 0);
 }
 
 static int by_root(const void *a, const void *b)
 {
     const struct name *x = a, *y = b;
-    if (x->root != y->root)
-        return x->root < y->root ? -1 : 1;
-    return strcmp(x->path, y->path);
+    return ORDER(x->root, y->root, strcmp(x->path, y->path));
 }
 
 /* A file that several roots name belongs to the first of them. */
@@ -359,7 +355,7 @@ static int by_folder(const void *a, const void *b)
     if (entry->root != shut->root)
         return entry->root < shut->root ? -1 : 1;
     int order = memcmp(entry->path, shut->path, above < len ? above : len);
-    return order ? order : (above > len) - (above < len);
+    return order ? order : ORDER(above, len, 0);
 }
 
 static bool hidden(const struct names *names, const struct entry *e)

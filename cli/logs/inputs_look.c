@@ -251,17 +251,13 @@ struct key {
 static int by_key(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
-    if (x->a != y->a)
-        return x->a < y->a ? -1 : 1;
-    if (x->b != y->b)
-        return x->b < y->b ? -1 : 1;
-    return (x->which > y->which) - (x->which < y->which);
+    return ORDER(x->a, y->a, ORDER(x->b, y->b, ORDER(x->which, y->which, 0)));
 }
 
 static int by_first(const void *a, const void *b)
 {
     const struct key *x = a, *y = b;
-    return (x->a > y->a) - (x->a < y->a);
+    return ORDER(x->a, y->a, 0);
 }
 
 /* Pairs equal keys of `n` seen files and of `m` entries, which are sorted. */
@@ -379,8 +375,8 @@ static void merge(struct looking *w)
         int order = 1;
         for (; i < in->n; i++) {
             const struct entry *e = &in->entry[i];
-            order = e->root == name->root ? strcmp(e->path, name->path)
-                                          : (e->root > name->root) - (e->root < name->root);
+            order =
+                e->root == name->root ? strcmp(e->path, name->path) : ORDER(e->root, name->root, 0);
             if (order >= 0)
                 break;
         }

@@ -51,9 +51,7 @@ static bool regex_holds(struct check *k, const struct clause *c, const struct re
 
 static int by_span(const struct span *x, const struct span *y)
 {
-    if (x->len != y->len)
-        return x->len < y->len ? -1 : 1;
-    return x->len ? memcmp(x->data, y->data, x->len) : 0;
+    return ORDER(x->len, y->len, x->len ? memcmp(x->data, y->data, x->len) : 0);
 }
 
 static int by_value(const void *a, const void *b)
@@ -65,9 +63,7 @@ static int by_value(const void *a, const void *b)
 static int by_network(const void *a, const void *b)
 {
     const struct network *x = a, *y = b;
-    if (x->bits != y->bits)
-        return x->bits < y->bits ? -1 : 1;
-    return memcmp(x->address, y->address, sizeof x->address);
+    return ORDER(x->bits, y->bits, memcmp(x->address, y->address, sizeof x->address));
 }
 
 static int compare_end(const struct end *end, tamis_type type, const struct span *normal,
@@ -77,10 +73,8 @@ static int compare_end(const struct end *end, tamis_type type, const struct span
     if (type != TAMIS_TIME)
         return tamis_value_compare(type, (tamis_key){normal->data, normal->len},
                                    (tamis_key){end->text.data, end->text.len}, &comparable);
-    if (time->seconds != end->time.seconds)
-        return time->seconds < end->time.seconds ? -1 : 1;
-    return (time->nanoseconds > end->time.nanoseconds) -
-           (time->nanoseconds < end->time.nanoseconds);
+    return ORDER(time->seconds, end->time.seconds,
+                 ORDER(time->nanoseconds, end->time.nanoseconds, 0));
 }
 
 /* Does the range begin at or before the value, and end at or after it? */

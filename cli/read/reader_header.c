@@ -98,9 +98,7 @@ static void cells_free(struct cells *cells)
 static int by_text(const void *a, const void *b)
 {
     const struct text_cell *x = a, *y = b;
-    if (x->len != y->len)
-        return x->len < y->len ? -1 : 1;
-    return memcmp(x->text, y->text, x->len);
+    return ORDER(x->len, y->len, memcmp(x->text, y->text, x->len));
 }
 
 /* The cells of a row, sorted, since a table may have a million columns; false: no memory. */

@@ -37,16 +37,13 @@ static double now(void)
 /* Key i of a stream: distinct numbers, well mixed. */
 static uint64_t key_at(uint64_t stream, uint64_t i)
 {
-    uint64_t x = (stream << 56) + i * GOLDEN;
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
+    return mix64((stream << 56) + i * GOLDEN);
 }
 
 static int by_value(const void *x, const void *y)
 {
     double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
+    return ORDER(a, b, 0);
 }
 
 struct bench_run {

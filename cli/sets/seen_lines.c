@@ -138,14 +138,10 @@ void sieve_foresee(struct sieve *s, uint64_t keys)
 /* Digests for the second filter: each word is mixed from the other one. */
 static void second(const tamis_digest *from, size_t n, tamis_digest *to)
 {
-    for (size_t i = 0; i < n; i++) {
-        unsigned __int128 x =
-            (unsigned __int128)(from[i].b ^ GOLDEN) * UINT64_C(0xD6E8FEB86659FD93);
-        unsigned __int128 y = (unsigned __int128)(from[i].a ^ UINT64_C(0xC2B2AE3D27D4EB4F)) *
-                              UINT64_C(0xA0761D6478BD642F);
-        to[i] =
-            (tamis_digest){(uint64_t)x ^ (uint64_t)(x >> 64), (uint64_t)y ^ (uint64_t)(y >> 64)};
-    }
+    for (size_t i = 0; i < n; i++)
+        to[i] = (tamis_digest){
+            mul_fold(from[i].b ^ GOLDEN, UINT64_C(0xD6E8FEB86659FD93)),
+            mul_fold(from[i].a ^ UINT64_C(0xC2B2AE3D27D4EB4F), UINT64_C(0xA0761D6478BD642F))};
 }
 
 /* Keys still to be decided, and where each came from. */

@@ -64,6 +64,14 @@ ALWAYS_INLINE uint64_t mul_fold(uint64_t x, uint64_t y)
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
+/* A bijective mix (the finalizer of splitmix64). */
+ALWAYS_INLINE uint64_t mix64(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
 /* The first i of 0..n-1 for which `before`, an expression of i, does not hold, or n; it holds for all
    before that one. */
 #define SEARCH(i, n, before)                                   \
@@ -78,6 +86,9 @@ ALWAYS_INLINE uint64_t mul_fold(uint64_t x, uint64_t y)
         }                                                      \
         low_;                                                  \
     })
+
+/* What a comparison returns: by x and y, and if these are equal, `then`. */
+#define ORDER(x, y, then) ((x) < (y) ? -1 : (x) > (y) ? 1 : (then))
 
 /* Makes room for element n of an array (a pointer to its pointer), first of 16 elements, then of twice
    as many, but always of n + 1; false if there is no memory. NULL: the array is freed with free(). */

@@ -260,9 +260,7 @@ static tamis_error strip_write(tamis_catalog_writer *w, struct shape_work *shape
 static int compare_sources(const void *x, const void *y)
 {
     const struct column_source *a = x, *b = y;
-    if (a->segment != b->segment)
-        return a->segment < b->segment ? -1 : 1;
-    return (a->at > b->at) - (a->at < b->at);
+    return ORDER(a->segment, b->segment, ORDER(a->at, b->at, 0));
 }
 
 /* The columns of a segment stay together. */

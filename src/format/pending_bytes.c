@@ -37,10 +37,9 @@ static int key_order(const void *left, const void *right)
 {
     const struct sortable *x = left, *y = right;
     for (uint32_t i = 0; i < x->digests; i++) {
-        if (x->key[i].a != y->key[i].a)
-            return x->key[i].a < y->key[i].a ? -1 : 1;
-        if (x->key[i].b != y->key[i].b)
-            return x->key[i].b < y->key[i].b ? -1 : 1;
+        int order = ORDER(x->key[i].a, y->key[i].a, ORDER(x->key[i].b, y->key[i].b, 0));
+        if (order)
+            return order;
     }
     return 0;
 }

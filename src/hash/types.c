@@ -110,9 +110,7 @@ bool tamis_value_order(tamis_type type, tamis_key value, tamis_order *order)
 
 int tamis_order_compare(tamis_order x, tamis_order y)
 {
-    if (x.whole != y.whole)
-        return x.whole < y.whole ? -1 : 1;
-    return (x.part > y.part) - (x.part < y.part);
+    return ORDER(x.whole, y.whole, ORDER(x.part, y.part, 0));
 }
 
 int tamis_value_compare(tamis_type type, tamis_key x, tamis_key y, bool *comparable)

@@ -224,15 +224,10 @@ bool plain_time(const char *at, size_t len, struct plain *plain)
 
 /* ---- exactly --------------------------------------------------------------------------------- */
 
-static int compare_lens(uint64_t x, uint64_t y)
-{
-    return (x > y) - (x < y);
-}
-
 static int compare_bytes(const char *x, size_t x_len, const char *y, size_t y_len)
 {
     int by = memcmp(x, y, x_len < y_len ? x_len : y_len);
-    return by ? by : compare_lens(x_len, y_len);
+    return by ? by : ORDER(x_len, y_len, 0);
 }
 
 int compare_int(const char *x, size_t x_len, const char *y, size_t y_len)
@@ -240,7 +235,7 @@ int compare_int(const char *x, size_t x_len, const char *y, size_t y_len)
     bool minus = *x == '-';
     if (minus != (*y == '-'))
         return minus ? -1 : 1;
-    int by = compare_lens(x_len, y_len);
+    int by = ORDER(x_len, y_len, 0);
     by = by ? by : memcmp(x, y, x_len);
     return minus ? -by : by;
 }
@@ -253,7 +248,7 @@ int compare_dec(const char *x, size_t x_len, const char *y, size_t y_len)
         return no_a && no_b ? 0 : no_a ? (b.minus ? 1 : -1) : a.minus ? -1 : 1;
     if (a.minus != b.minus)
         return a.minus ? -1 : 1;
-    int by = (a.point > b.point) - (a.point < b.point);
+    int by = ORDER(a.point, b.point, 0);
     by = by ? by : compare_bytes(a.digits, a.n, b.digits, b.n);
     return a.minus ? -by : by;
 }

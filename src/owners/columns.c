@@ -264,8 +264,7 @@ static int compare_writes(const void *x, const void *y)
 {
     const struct column_write *a = x, *b = y;
     uintptr_t p = (uintptr_t)a->to.group, q = (uintptr_t)b->to.group;
-    return p != q ? (p > q) - (p < q)
-                  : (a->to.column > b->to.column) - (a->to.column < b->to.column);
+    return ORDER(p, q, ORDER(a->to.column, b->to.column, 0));
 }
 
 /* Columns within one word of every row, 64 rows at a time. A single one needs no transposition. */

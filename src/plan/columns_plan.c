@@ -60,7 +60,7 @@ struct size_group {
 static int compare_sizes(const void *x, const void *y)
 {
     uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
+    return ORDER(a, b, 0);
 }
 
 /* Groups sizes within an octave that hold only a small part of all keys: sizes that take most of

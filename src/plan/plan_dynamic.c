@@ -252,11 +252,8 @@ bool tamis_plan_sizes_zipf_random(double *p, size_t N, double theta, uint64_t se
     if (!tamis_plan_sizes_zipf_min(p, N, theta))
         return false;
     for (size_t i = N - 1; i > 0; i--) {
-        uint64_t z = seed += GOLDEN;
-        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-        z ^= z >> 31;
-        swap(&p[i], &p[z % (i + 1)]);
+        seed += GOLDEN;
+        swap(&p[i], &p[mix64(seed) % (i + 1)]);
     }
     return true;
 }

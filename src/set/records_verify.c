@@ -47,17 +47,9 @@ static uint64_t value_summed(const struct set *s, const struct layer *layer, uin
     return sum;
 }
 
-/* A bijective mix of 64 bits (the finalizer of splitmix64). */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
-    return x ^ x >> 31;
-}
-
 static tamis_digest digest_of(uint64_t value)
 {
-    return (tamis_digest){mix(value + VALUE_A), mix(value ^ VALUE_B)};
+    return (tamis_digest){mix64(value + VALUE_A), mix64(value ^ VALUE_B)};
 }
 
 tamis_digest mixed_digest(uint64_t mask, const tamis_digest *record)
@@ -115,8 +107,8 @@ void spots_prefetch(const struct spot *spots, uint32_t n)
    once. */
 static tamis_digest digest_in(tamis_digest d, uint64_t attribute)
 {
-    return (tamis_digest){mix(d.a + (attribute + 1) * VALUE_A),
-                          mix(d.b + (attribute + 1) * VALUE_B)};
+    return (tamis_digest){mix64(d.a + (attribute + 1) * VALUE_A),
+                          mix64(d.b + (attribute + 1) * VALUE_B)};
 }
 
 tamis_digest normal_digest(const struct family *family, uint32_t attribute, tamis_key normal)
