@@ -227,7 +227,6 @@ size_t vector_bytes(const struct vector *v)
            (counters ? counters->nibbles.size + counters->room * sizeof *counters->escapes : 0);
 }
 
-/* A vector whose bits show that it is full has no room, whatever its load. */
 /* ---- deletable ------------------------------------------------------------------------------- */
 
 bool vector_reserve(struct vector *v, const tamis_allocator *a)

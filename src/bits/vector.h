@@ -120,6 +120,7 @@ ALWAYS_INLINE uint64_t vector_load(const struct vector *v)
     uint64_t load = __atomic_load_n(&v->load, __ATOMIC_RELAXED);
     return v->deletable ? min_u64(load, v->count) : load;
 }
+/* A vector whose bits show that it is full has no room, whatever its load. */
 ALWAYS_INLINE bool vector_full(const struct vector *v)
 {
     return vector_load(v) >= v->capacity || v->ones > v->ones_max;
