@@ -27,6 +27,7 @@ struct scene {
     _Atomic uint64_t asked, readers;
     uint64_t window, tick; /* of windows; 0: members stay */
     uint32_t known;        /* members before the readers start: keys order[0 .. known-1] */
+    bool wide;             /* keys of 8 bytes, which have a lookup of their own, instead of 4 */
 };
 
 static uint64_t scene_clock(void *context)
@@ -41,13 +42,33 @@ static bool still_due(struct scene *s, uint64_t added)
     return s->window == 0 || atomic_load(&s->clock) - added <= s->window;
 }
 
+static bool has(const struct scene *s, uint32_t key)
+{
+    uint64_t wide = key;
+    return s->wide ? tamis_filter_has(s->f, &wide, sizeof wide)
+                   : tamis_filter_has(s->f, &key, sizeof key);
+}
+
+static tamis_error add(const struct scene *s, uint32_t key)
+{
+    uint64_t wide = key;
+    return s->wide ? tamis_filter_add(s->f, &wide, sizeof wide, NULL)
+                   : tamis_filter_add(s->f, &key, sizeof key, NULL);
+}
+
 /* Of keys from..from+n-1 of the order; P for each where they are records. */
 static void digests_of(const struct scene *s, uint32_t from, uint32_t n, tamis_digest *out)
 {
-    if (s->f) {
+    if (s->f && !s->wide) {
         tamis_filter_digest_fixed(s->f, s->order + from, sizeof *s->order, n, out);
         return;
     }
+    for (uint32_t i = 0; s->f && i < n; i++) {
+        uint64_t wide = s->order[from + i];
+        out[i] = tamis_filter_digest(s->f, &wide, sizeof wide);
+    }
+    if (s->f)
+        return;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < P; j++) {
             uint32_t value = j == 1 ? s->order[from + i] % 30 : s->order[from + i];
@@ -59,7 +80,7 @@ static void ask_one(struct scene *s, uint32_t i, uint64_t added)
 {
     bool found;
     if (s->f) {
-        found = tamis_filter_has(s->f, &s->order[i], sizeof *s->order);
+        found = has(s, s->order[i]);
     } else {
         tamis_digest record[P];
         tamis_answer answer = {false, false};
@@ -93,7 +114,7 @@ static void ask_stranger(struct scene *s, uint64_t *rng)
     tamis_digest record[P] = {{rng_next(rng), 1}, {2, 3}, {rng_next(rng), 4}};
     uint8_t found;
     if (s->f)
-        tamis_filter_has(s->f, &other, sizeof other);
+        has(s, other);
     else
         tamis_records_has_many(s->x, 0, record, 1, &found);
 }
@@ -134,7 +155,7 @@ static void add_all(struct scene *s)
         tamis_error e = TAMIS_OK;
         if (s->f && (some == 1 || s->window)) {
             some = 1;
-            e = tamis_filter_add(s->f, &s->order[i], sizeof *s->order, NULL);
+            e = add(s, s->order[i]);
         } else {
             tamis_digest digests[50 * P];
             digests_of(s, i, some, digests);
@@ -171,10 +192,10 @@ static uint32_t *keys_up_to(uint32_t n)
     return keys;
 }
 
-static void read_beside_adds(tamis_options o, uint32_t n, uint32_t least_vectors)
+static void read_keys_beside_adds(tamis_options o, uint32_t n, uint32_t least_vectors, bool wide)
 {
     uint32_t *keys = keys_up_to(n);
-    struct scene s = {.order = keys, .n = n, .tick = 1000, .clock = 1000000};
+    struct scene s = {.order = keys, .n = n, .tick = 1000, .clock = 1000000, .wide = wide};
     tamis_filter_facts info;
     o.key = family_key;
     o.clock = scene_clock;
@@ -186,9 +207,14 @@ static void read_beside_adds(tamis_options o, uint32_t n, uint32_t least_vectors
     tamis_filter_info(s.f, &info);
     CHECK_MSG(info.vectors >= least_vectors, "%u vectors", info.vectors);
     for (uint32_t i = 0; i < n && !o.window; i++)
-        CHECK(tamis_filter_has(s.f, &i, sizeof i));
+        CHECK(has(&s, i));
     tamis_filter_free(s.f);
     free(keys);
+}
+
+static void read_beside_adds(tamis_options o, uint32_t n, uint32_t least_vectors)
+{
+    read_keys_beside_adds(o, n, least_vectors, false);
 }
 
 static uint32_t times(uint32_t n)
@@ -223,6 +249,10 @@ TEST(readers_beside_smooth_growth)
     read_beside_adds((tamis_options){.growth = TAMIS_SMOOTH}, times(60000), 0);
     read_beside_adds((tamis_options){.growth = TAMIS_SMOOTH, .capacity = 50}, times(5000), 1);
     read_beside_adds((tamis_options){.growth = TAMIS_SMOOTH, .deletable = true}, times(20000), 0);
+    /* The short path of keys of 8 bytes begins when lines are split and their slots have 16 bits: at 10 % from 32,768
+       keys on. */
+    read_keys_beside_adds((tamis_options){.growth = TAMIS_SMOOTH, .fpp = 0.1}, times(60000), 0,
+                          true);
 }
 
 TEST(readers_beside_flexible_growth)
@@ -235,6 +265,8 @@ TEST(readers_beside_flexible_growth)
 TEST(readers_beside_fixed_adds)
 {
     read_beside_adds((tamis_options){.growth = TAMIS_FIXED, .capacity = 100000}, 40000, 1);
+    read_keys_beside_adds((tamis_options){.growth = TAMIS_FIXED, .capacity = 100000}, 40000, 1,
+                          true);
     read_beside_adds((tamis_options){.growth = TAMIS_FIXED, .capacity = 100000, .deletable = true},
                      40000, 1);
 }
