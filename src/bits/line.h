@@ -133,18 +133,22 @@ ALWAYS_INLINE uint32_t load32(const uint8_t *at)
     return __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_RELAXED);
 }
 
+/* The bound as it is stored, inverted; the flag LINE_BARE is above its bits. */
+ALWAYS_INLINE uint32_t bound_raw(const uint8_t *line, unsigned width)
+{
+    return width >= 20   ? load32(line + 60)
+           : width == 18 ? load32(line + 60) >> 8
+                         : load16(line + (width == 16 ? 0 : 62));
+}
+
 /* The bound, with LINE_BARE. */
 ALWAYS_INLINE uint32_t line_bound(const uint8_t *line, unsigned width)
 {
-    uint32_t raw;
-    if (width >= 20)
-        raw = load32(line + 60);
-    else if (width == 18)
-        raw = load32(line + 60), raw = (raw >> 8 & 0x7fffff) | (raw & LINE_BARE);
-    else if (width == 16)
-        return load16(line) ^ 0xffff;
-    else
-        raw = load16(line + 62), raw = (raw & 0x7fff) | (raw & 0x8000) << 16;
+    uint32_t raw = bound_raw(line, width);
+    if (width == 18)
+        raw = (raw & 0x7fffff) | (raw & 0x800000) << 8;
+    else if (width == 12)
+        raw = (raw & 0x7fff) | (raw & 0x8000) << 16;
     return raw ^ slot_ones(width);
 }
 

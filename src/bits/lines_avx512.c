@@ -24,6 +24,7 @@ ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
 ALWAYS_INLINE TARGET bool any16(const uint8_t *line, uint16_t q)
 {
     __m512i v = _mm512_loadu_si512(line), wide = _mm512_set1_epi16((short)q);
+    __asm__("" : "+v"(v)); /* it is loaded once, not for each use */
     __m512i less = _mm512_subs_epu16(v, _mm512_set1_epi16(1));
     __m512i differ = _mm512_ternarylogic_epi64(v, wide, less, TERNARY_DIFFER);
     return _mm512_testn_epi16_mask(differ, differ) > 1;

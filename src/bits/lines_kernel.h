@@ -189,8 +189,38 @@ static __attribute__((noinline, unused)) TARGET bool has_slowly(const struct lin
     return found;
 }
 
-/* Looks up a key of 8 bytes under xxh3 in a set that is split, with slots of 16 bits, for a thread that is not inside as
-   a reader; see struct quick. Other cases are calls at the end, so that the common path saves no registers. */
+/* Is the key in the line? *sure: this is the whole answer. It is not for 1 % of the keys, at or above the bound, in lines
+   with the flag LINE_BARE, and where the low bits of several slots match. */
+ALWAYS_INLINE TARGET bool look_short(const uint8_t *line, uint32_t q, unsigned width, bool *sure)
+{
+    uint64_t lanes = width == 12 ? match8(line, (uint8_t)q) : match16(line, (uint16_t)q);
+    lanes &= (UINT64_C(1) << line_slots(width)) - 1;
+    q &= slot_ones(width);
+    bool found = lanes && slot_matches(slot_get(line, width, (unsigned)__builtin_ctzll(lanes)), q);
+    atomic_thread_fence(memory_order_acquire); /* read the bound after the slots */
+    *sure = found || (bound_raw(line, width) < (q ^ slot_ones(width)) && !(lanes & (lanes - 1)));
+    return found;
+}
+
+/* The rest of kernel_has_key() for parts of other widths: of sets below 10^5 keys or above 10^8, or at other rates than
+   1 %. */
+static __attribute__((noinline, unused)) TARGET bool has_inside(const struct quick *quick,
+                                                                struct reader *r,
+                                                                const struct lines_root *root,
+                                                                uint64_t place)
+{
+    struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
+    bool sure = false, found = look.width == 18   ? look_short(look.line, look.q, 18, &sure)
+                               : look.width == 20 ? look_short(look.line, look.q, 20, &sure)
+                               : look.width == 24 ? look_short(look.line, look.q, 24, &sure)
+                               : look.width == 12 ? look_short(look.line, look.q, 12, &sure)
+                                                  : false;
+    atomic_store_explicit(&r->since, 0, memory_order_release);
+    return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
+}
+
+/* Looks up a key of 8 bytes under xxh3, for a thread that is not inside as a reader; see struct quick. It is shortest in a
+   set that is split, with slots of 16 bits. Other cases are calls at the end, so that this path saves no registers. */
 static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *quick,
                                                           const void *key, size_t len)
 {
@@ -203,13 +233,12 @@ static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *qu
     atomic_store_explicit(&r->since, atomic_load_explicit(&readers_clock, memory_order_acquire),
                           memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
-    const struct shelf *shelf = shelf_of(lines_root_of(lines_before(quick)));
-    bool sure = shelf->width == 16, stash, found = false; /* a body has its depth, 0, there */
-    if (LIKELY(sure)) {
-        struct look look = look_at(shelf, place, MANY_16);
-        found = look_in(look.line, look.q, 16, &stash);
-        sure = !stash;
-    }
+    const struct lines_root *root = lines_root_of(lines_before(quick));
+    const struct shelf *shelf = shelf_of(root);
+    if (UNLIKELY(shelf->width != 16)) /* a body has its depth, 0, there */
+        return has_inside(quick, r, root, place);
+    struct look look = look_at(shelf, place, MANY_16);
+    bool stash, found = look_in(look.line, look.q, 16, &stash), sure = !stash;
     atomic_store_explicit(&r->since, 0, memory_order_release);
     return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
 }
