@@ -242,8 +242,9 @@ struct quick;
 
 struct lines_kernel {
     const char *name;
-    /* Looks up in the lines that directly precede `quick`. NULL: not available. */
+    /* Look up in the lines that directly precede `quick`, and enter as a reader. NULL: not available. */
     bool (*has_key)(const struct quick *quick, const void *key, size_t len);
+    bool (*has_place)(const struct quick *quick, uint64_t place);
     bool (*has_one)(const struct lines_root *root, tamis_digest digest);
     /* Any number of digests. */
     void (*has)(const struct lines_root *root, const tamis_digest *digests, size_t n,

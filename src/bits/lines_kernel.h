@@ -180,8 +180,7 @@ ALWAYS_INLINE const struct lines *lines_before(const struct quick *quick)
     return (const struct lines *)(const void *)quick - 1;
 }
 
-static __attribute__((noinline, unused)) TARGET bool has_slowly(const struct lines *l,
-                                                                uint64_t place)
+static __attribute__((noinline)) TARGET bool has_slowly(const struct lines *l, uint64_t place)
 {
     uint64_t inside = readers_enter();
     bool found = has_place(lines_root_of(l), place);
@@ -202,12 +201,11 @@ ALWAYS_INLINE TARGET bool look_short(const uint8_t *line, uint32_t q, unsigned w
     return found;
 }
 
-/* The rest of kernel_has_key() for parts of other widths: of sets below 10^5 keys or above 10^8, or at other rates than
+/* The rest of has_quickly() for parts of other widths: of sets below 10^5 keys or above 10^8, or at other rates than
    1 %. */
-static __attribute__((noinline, unused)) TARGET bool has_inside(const struct quick *quick,
-                                                                struct reader *r,
-                                                                const struct lines_root *root,
-                                                                uint64_t place)
+static __attribute__((noinline)) TARGET bool has_inside(const struct quick *quick, struct reader *r,
+                                                        const struct lines_root *root,
+                                                        uint64_t place)
 {
     struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
     bool sure = false, found = look.width == 18   ? look_short(look.line, look.q, 18, &sure)
@@ -219,15 +217,11 @@ static __attribute__((noinline, unused)) TARGET bool has_inside(const struct qui
     return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
 }
 
-/* Looks up a key of 8 bytes under xxh3, for a thread that is not inside as a reader; see struct quick. It is shortest in a
-   set that is split, with slots of 16 bits. Other cases are calls at the end, so that this path saves no registers. */
-static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *quick,
-                                                          const void *key, size_t len)
+/* For a thread that is not inside as a reader; see struct quick. It is shortest in a set that is split, with slots of 16
+   bits. Other cases are calls at the end, so that this path saves no registers. */
+ALWAYS_INLINE TARGET bool has_quickly(const struct quick *quick, uint64_t place)
 {
     struct reader *r = reader_quick;
-    if (UNLIKELY(len != 8))
-        return quick->other(quick, key, len);
-    uint64_t place = digest_eight(quick->flip, key).a;
     if (UNLIKELY(atomic_load_explicit(&r->since, memory_order_relaxed)))
         return has_slowly(lines_before(quick), place);
     atomic_store_explicit(&r->since, atomic_load_explicit(&readers_clock, memory_order_acquire),
@@ -241,6 +235,20 @@ static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *qu
     bool stash, found = look_in(look.line, look.q, 16, &stash), sure = !stash;
     atomic_store_explicit(&r->since, 0, memory_order_release);
     return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
+}
+
+static TARGET bool kernel_has_place(const struct quick *quick, uint64_t place)
+{
+    return has_quickly(quick, place);
+}
+
+/* A key of 8 bytes under xxh3. */
+static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *quick,
+                                                          const void *key, size_t len)
+{
+    if (UNLIKELY(len != 8))
+        return quick->other(quick, key, len);
+    return has_quickly(quick, digest_eight(quick->flip, key).a);
 }
 
 ALWAYS_INLINE void look_start(const struct lines_root *root, uint64_t place, struct look *look,
@@ -521,8 +529,8 @@ static TARGET void kernel_take(struct lines *l, const tamis_digest *digests, siz
     }
 }
 
-#define LINES_KERNEL(name, has_key, pour)                                                 \
-    {                                                                                     \
-        name, has_key, kernel_has_one, kernel_has, kernel_add, kernel_take, kernel_match, \
-            kernel_used, kernel_greatest, pour,                                           \
+#define LINES_KERNEL(name, has_key, pour)                                                     \
+    {                                                                                         \
+        name, has_key, kernel_has_place, kernel_has_one, kernel_has, kernel_add, kernel_take, \
+            kernel_match, kernel_used, kernel_greatest, pour,                                 \
     }

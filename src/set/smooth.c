@@ -83,12 +83,20 @@ static bool smooth_has_key(const struct quick *quick, const void *key, size_t le
     return found;
 }
 
+static bool smooth_lines_have(const struct quick *quick, const void *key, size_t len)
+{
+    const struct set *s = PART_OF(quick, struct set, quick);
+    return lines_kernel()->has_place(quick, family_digest(set_family(s), key, len).a);
+}
+
 quick_fn smooth_quick(struct set *s)
 {
     bool alone = layers_count(set_layers(s)) == 0;
-    if (!alone || set_family(s)->hash != TAMIS_XXH3 || !lines_kernel()->has_key)
+    if (!alone)
         return smooth_has_key;
-    s->quick.other = smooth_has_key;
+    if (set_family(s)->hash != TAMIS_XXH3 || !lines_kernel()->has_key)
+        return smooth_lines_have;
+    s->quick.other = smooth_lines_have;
     s->quick.flip = digest_flip(set_family(s));
     return lines_kernel()->has_key;
 }
