@@ -365,6 +365,29 @@ TEST(rate_holds_at_every_size)
         rate_while_growing(rates[i], HARNESS_TIMES(2500000, 50000000));
 }
 
+/* Entries of 12 bits are coarse when the set has grown by seven doublings, and then their slots match more keys than the
+   set says. So they get half of the rate: at 10 % it holds at 86,000,000 keys too, where the lines of all parts begin to
+   be of a number for which this is most. */
+TEST(rate_holds_when_entries_become_coarse)
+{
+    enum { RUN = 1000 };
+    static tamis_digest digests[RUN];
+    static uint8_t fresh[RUN];
+    struct lines l = {0};
+    size_t done;
+    uint64_t most = HARNESS_TIMES(2500000, 86000000);
+    CHECK(lines_init(&l, &mem_system, 0.1) == TAMIS_OK);
+    for (uint64_t n = 0; n < most; n += RUN) {
+        for (size_t i = 0; i < RUN; i++)
+            digests[i] = digest_of(n + i);
+        CHECK(lines_add_many(&l, digests, RUN, false, fresh, &done) == TAMIS_OK);
+    }
+    double hits = (double)found_in(&l, STRANGER, STRANGER + 1000000), says = lines_rate(&l);
+    CHECK_MSG(hits <= 1e5 + 6 * sqrt(1e5), "%g of 10^6 found", hits);
+    CHECK_MSG(says < 0.06, "says %g", says);
+    lines_free(&l);
+}
+
 /* What kernels say of a full line. */
 TEST(kernels_agree_on_the_greatest_slot)
 {
@@ -479,7 +502,7 @@ TEST(bits_per_key_at_every_size)
 {
     static const struct {
         double fpp, worst, average;
-    } table[] = {{0.01, 26.6, 24.2}, {0.1, 26.2, 20.8}, {0.001, 36.8, 32.7}, {0.0001, 39.5, 36.3}};
+    } table[] = {{0.01, 26.6, 24.2}, {0.1, 25.0, 21.8}, {0.001, 36.8, 32.7}, {0.0001, 39.5, 36.3}};
     unsigned rows = harness_long() ? sizeof table / sizeof *table : 1;
     for (unsigned i = 0; i < rows; i++) {
         struct lines l = {0};
@@ -500,7 +523,7 @@ TEST(bits_per_key_at_every_size)
             sum += bits;
             worst = bits > worst ? bits : worst;
         }
-        CHECK_MSG(worst <= (far ? 28 : table[i].worst) && sum / n <= (far ? 24 : table[i].average),
+        CHECK_MSG(worst <= (far ? 29 : table[i].worst) && sum / n <= (far ? 24 : table[i].average),
                   "at %g: %.2f bits per key on average, %.2f at worst", table[i].fpp, sum / n,
                   worst);
         lines_free(&l);
