@@ -512,13 +512,56 @@ void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uin
     lines_kernel()->has(lines_root_of(l), digests, n, found);
 }
 
-double lines_rate(const struct lines *l)
+/* How many w of a line, from `first` to `end` - 1, are from `low` to `low` + `n` - 1? All are signed: `low` may be moved
+   below 0. */
+static int64_t line_overlap(int64_t first, int64_t end, int64_t low, int64_t n)
+{
+    int64_t from = low > first ? low : first, to = low + n < end ? low + n : end;
+    return to > from ? to - from : 0;
+}
+
+/* How many w do the slots of a coarse entry match beyond its own? In the lines where it begins and ends, they match those
+   too that are as many away as a slot can express. */
+static uint64_t coarse_beyond(const struct body *b, uint64_t key)
+{
+    struct line_span span = span_of(b, key);
+    int64_t low = (int64_t)((key & (key - 1)) >> 1), n = (int64_t)(key & -key), all = 0;
+    int64_t period = INT64_C(1) << (b->width - 1);
+    for (uint64_t line = span.first;; line = span.last) {
+        int64_t first = (int64_t)first_of(b, line), end = (int64_t)first_of(b, line + 1);
+        if (n >= period)
+            all += end - first - line_overlap(first, end, low, n);
+        else
+            all += line_overlap(first, end, low - period, n) +
+                   line_overlap(first, end, low + period, n);
+        if (line == span.last)
+            return (uint64_t)all;
+    }
+}
+
+static double rate_of_parts(const struct lines *l, bool beyond)
 {
     const struct lines_root *root = lines_root_of(l);
     double sum = 0;
-    for (uint32_t i = 0; i < root_positions(root); i++)
-        sum += mass_share(body_at(root, i), body_at(root, i)->mass);
+    for (uint32_t i = 0; i < root_positions(root);) {
+        const struct body *b = body_at(root, i);
+        uint64_t mass = b->mass;
+        for (uint32_t j = 0; beyond && b->rare && j < b->rare->coarse.n; j++)
+            mass += coarse_beyond(b, b->rare->coarse.entry[j].key);
+        sum += mass_share(b, mass) * body_positions(root, b);
+        i += body_positions(root, b);
+    }
     return sum / root_positions(root);
+}
+
+double lines_rate(const struct lines *l)
+{
+    return rate_of_parts(l, true);
+}
+
+double lines_rate_often(const struct lines *l)
+{
+    return rate_of_parts(l, false);
 }
 
 /* ---- equality -------------------------------------------------------------------------------- */

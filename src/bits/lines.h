@@ -16,8 +16,8 @@
  * unknown bits is (2 (w >> u) + 1) << u: its lowest one bit, the mark, separates known from unknown bits, and it
  * matches every key that begins with the known ones. This is a share of 2^(u-b) of the keys of the part, whatever
  * size the part grows to. The sum of these shares over the distinct entries is the false-positive rate of the part;
- * before it would exceed the stated rate, the part is rebuilt with wider slots. It is exact but for coarse entries: a
- * slot of one that straddles two lines may match keys of both that the entry does not, up to half as many again.
+ * before it would exceed the stated rate, the part is rebuilt with wider slots. Coarse entries have more: a slot of one
+ * that straddles two lines may match keys of both that the entry does not, up to half as many again (lines_rate).
  *
  * Every add stores an entry, even for a key that is found, unless the caller asks for `once`. A removal deletes one
  * matching entry, the one with the most known bits; those left are prefixes of the keys that remain, so no member is
@@ -214,8 +214,10 @@ bool lines_has_one(const struct lines *l, tamis_digest digest);
 void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found);
 
 /* The probability that a key that was never added is found: exact for the present entries, except that overlapping
-   ones count twice, and that slots of coarse ones match more. */
+   ones count twice. Costs what the parts and the coarse entries are. */
 double lines_rate(const struct lines *l);
+/* The same for estimates that are made often: without what coarse entries match beyond their own keys. */
+double lines_rate_often(const struct lines *l);
 /* The same after further adds, when no part has a free slot left and none has been rebuilt. */
 double lines_rate_full(const struct lines *l);
 
