@@ -17,7 +17,7 @@
  * matches every key that begins with the known ones. This is a share of 2^(u-b) of the keys of the part, whatever
  * size the part grows to. The sum of these shares over the distinct entries is the false-positive rate of the part;
  * before it would exceed the stated rate, the part is rebuilt with wider slots. Coarse entries have more: a slot of one
- * that straddles two lines may match keys of both that the entry does not, up to half as many again (lines_rate).
+ * that straddles two lines also matches keys of both that the entry does not (lines_rate counts them).
  *
  * Every add stores an entry, even for a key that is found, unless the caller asks for `once`. A removal deletes one
  * matching entry, the one with the most known bits; those left are prefixes of the keys that remain, so no member is

@@ -75,7 +75,7 @@ double lines_rate_full(const struct lines *l)
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
    kept for what two more doublings with wider slots would add. Slots of 12 bits get half of the rate: seven doublings
-   later their entries are coarse, take 16 bytes each, and their slots match up to half as many keys again. */
+   later their entries are coarse, take 16 bytes each, and their slots match keys beside the entries too. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
