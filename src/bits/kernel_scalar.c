@@ -83,13 +83,28 @@ static void spread_prefetch(const struct bits *bits, const tamis_digest *digests
     }
 }
 
-static bool spread_has_one(const struct bits *bits, tamis_digest digest)
+ALWAYS_INLINE bool spread_look(const uint64_t *words, uint64_t units, unsigned k,
+                               tamis_digest digest)
 {
     struct probe p = probe_first(digest);
-    for (unsigned j = 0; j < bits->k; j++, probe_next(&p))
-        if (!bit_is_set(bits->words, mul_high(p.x, bits->units)))
+    for (unsigned j = 0; j < k; j++, probe_next(&p))
+        if (!bit_is_set(words, mul_high(p.x, units)))
             return false;
     return true;
+}
+
+static bool spread_has_one(const struct bits *bits, tamis_digest digest)
+{
+    return spread_look(bits->words, bits->units, bits->k, digest);
+}
+
+/* Keys of 8 bytes under xxh3 need neither a call to hash them nor the family. */
+static bool spread_has_key(const struct quick *quick, const void *key, size_t len)
+{
+    if (UNLIKELY(len != 8))
+        return quick_other(quick, key, len);
+    return spread_look(quick->words, quick->units, quick->bits->k,
+                       digest_eight_whole(quick->flip, key));
 }
 
 static void spread_has(const struct bits *bits, const tamis_digest *digests, size_t n,
@@ -145,14 +160,20 @@ ALWAYS_INLINE uint64_t bit_set(uint64_t *words, uint64_t position, int shared)
     return with ^ old;
 }
 
-ALWAYS_INLINE bool spread_add_key(const struct bits *bits, tamis_digest digest, int shared)
+/* The words, their number and k are copies, which no store to the words can change. */
+ALWAYS_INLINE bool spread_set(uint64_t *words, uint64_t units, unsigned k, tamis_digest digest,
+                              int shared)
 {
-    const struct bits to = *bits; /* a copy, which no store to the words can change */
     struct probe p = probe_first(digest);
     uint64_t changed = 0;
-    for (unsigned j = 0; j < to.k; j++, probe_next(&p))
-        changed |= bit_set(to.words, mul_high(p.x, to.units), shared);
+    for (unsigned j = 0; j < k; j++, probe_next(&p))
+        changed |= bit_set(words, mul_high(p.x, units), shared);
     return changed != 0;
+}
+
+ALWAYS_INLINE bool spread_add_digest(const struct bits *bits, tamis_digest digest, int shared)
+{
+    return spread_set(bits->words, bits->units, bits->k, digest, shared);
 }
 
 ALWAYS_INLINE bool set_positions(const struct bits *bits, const uint64_t *positions, int shared)
@@ -187,12 +208,20 @@ static void spread_add_shared(const struct bits *bits, const tamis_digest *diges
                               uint8_t *fresh)
 {
     for (size_t i = 0; i < n; i++)
-        fresh[i] = spread_add_key(bits, digests[i], 1);
+        fresh[i] = spread_add_digest(bits, digests[i], 1);
 }
 
 static bool spread_add_one(const struct bits *bits, tamis_digest digest)
 {
-    return spread_add_key(bits, digest, 0);
+    return spread_add_digest(bits, digest, 0);
+}
+
+static bool spread_add_key(const struct quick *quick, const void *key, size_t len)
+{
+    if (UNLIKELY(len != 8))
+        return quick_add_other(quick, key, len);
+    return spread_set(quick->words, quick->units, quick->bits->k,
+                      digest_eight_whole(quick->flip, key), 0);
 }
 
 static void spread_fill(const struct bits *bits, const tamis_digest *digests, size_t n)
@@ -236,6 +265,8 @@ const struct kernel kernel_spread = {
     .name = "spread",
     .layout = TAMIS_SPREAD,
     .unit_bits = 1,
+    .has_key = {spread_has_key, spread_has_key},
+    .add_key = {spread_add_key, spread_add_key},
     .prefetch = spread_prefetch,
     .has_one = spread_has_one,
     .has = spread_has,

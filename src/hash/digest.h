@@ -80,7 +80,7 @@ ALWAYS_INLINE tamis_digest digest_xxh3(const struct family *family, const void *
 
 /*
  * The same in steps, for lookups in which every instruction counts: what the secret adds to the
- * key, computed once; the product; and its two words. For little-endian machines.
+ * key, computed once; the product; and its two words.
  */
 #define EIGHT_A UINT64_C(0x9FB21C651E98DF25)
 #define EIGHT_B UINT64_C(0x165667919E3779F9)
@@ -94,14 +94,21 @@ ALWAYS_INLINE uint64_t digest_flip(const struct family *family)
 /* Word b still needs its final mix: b ^= b >> 37, b *= EIGHT_B, b ^= b >> 32. */
 ALWAYS_INLINE tamis_digest digest_eight(uint64_t flip, const void *key)
 {
-    uint64_t word;
-    memcpy(&word, key, 8);
+    uint64_t word = XXH_readLE64(key);
     unsigned __int128 product = (unsigned __int128)(word ^ flip) * (XXH_PRIME64_1 + (8 << 2));
     tamis_digest d = {(uint64_t)product, (uint64_t)(product >> 64)};
     d.b += d.a << 1;
     d.a ^= d.b >> 3;
     d.a = (d.a ^ d.a >> 35) * EIGHT_A;
     d.a ^= d.a >> 28;
+    return d;
+}
+
+ALWAYS_INLINE tamis_digest digest_eight_whole(uint64_t flip, const void *key)
+{
+    tamis_digest d = digest_eight(flip, key);
+    d.b = (d.b ^ d.b >> 37) * EIGHT_B;
+    d.b ^= d.b >> 32;
     return d;
 }
 
