@@ -268,6 +268,7 @@ static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t
         e = part_grow(l, place);
         root = lines_root_of(l);
         t.body = body_at(root, shelf_position(root, place));
+        t.fresh = false; /* an entry that keeps fewer known bits may have become that of the key */
     }
     if (e == TAMIS_OK)
         e = lines_take(&t, place, known, copies);
