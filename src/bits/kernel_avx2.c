@@ -53,7 +53,7 @@ ALWAYS_INLINE AVX2 struct half_pair key_halves(uint64_t b, unsigned k, int round
     return bits;
 }
 
-/* What is missing in either half is tested once: a test takes two micro-operations and a byte. */
+/* The bits that either half lacks are tested together, since each test takes two micro-operations. */
 ALWAYS_INLINE AVX2 bool halves_have(__m256i low, __m256i high, struct half_pair want)
 {
     __m256i miss =

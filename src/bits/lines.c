@@ -560,7 +560,7 @@ double lines_rate(const struct lines *l)
     return rate_of_parts(l, true);
 }
 
-double lines_rate_often(const struct lines *l)
+double lines_rate_rough(const struct lines *l)
 {
     return rate_of_parts(l, false);
 }

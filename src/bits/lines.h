@@ -214,10 +214,10 @@ bool lines_has_one(const struct lines *l, tamis_digest digest);
 void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found);
 
 /* The probability that a key that was never added is found: exact for the present entries, except that overlapping
-   ones count twice. Costs what the parts and the coarse entries are. */
+   ones count twice. The cost grows with the parts and with their coarse entries. */
 double lines_rate(const struct lines *l);
-/* The same for estimates that are made often: without what coarse entries match beyond their own keys. */
-double lines_rate_often(const struct lines *l);
+/* The same without what coarse entries match beyond their own keys, for estimates that are made often. */
+double lines_rate_rough(const struct lines *l);
 /* The same after further adds, when no part has a free slot left and none has been rebuilt. */
 double lines_rate_full(const struct lines *l);
 

@@ -389,8 +389,9 @@ static void plans_drop(tamis_catalog_writer *w, uint32_t attribute)
     w->n_plans = kept;
 }
 
-/* May the longest of fronts of `len` bytes in all have shorter fingerprints? A list has thousands of values, so a front that
-   does not take most of the room leaves it to the others when it rejects fewer than 63 of 64 absent keys. */
+/* Is this front still of use with its fingerprints shortened, or should it be dropped? `len` is the size of all fronts. Lists
+   have thousands of values, so a front that rejects fewer than 63 of 64 absent keys leaves its room to the others, unless
+   it takes most of the room itself. */
 static bool front_shortens(const struct catalog_front *f, uint64_t len)
 {
     double most = 2 * front_len(f) < len ? 1.0 / 64 : 1.0 / 4;

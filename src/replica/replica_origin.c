@@ -224,7 +224,7 @@ static struct plan_copy copy_of_lines(const tamis_origin *o, bool fresh)
     const struct lines *now = set_lines(&o->f->set), *then = fresh ? now : o->base.lines;
     struct origin_tally t = {0};
     tally_lines(o, &t);
-    double own = now ? lines_rate_often(now) : 0, copy = then ? lines_rate_often(then) : 0;
+    double own = now ? lines_rate_rough(now) : 0, copy = then ? lines_rate_rough(then) : 0;
     double kept = 1;
     if (!fresh && then && then->keys)
         kept = 1 - (double)min_u64(t.removed, then->keys) / (double)then->keys;

@@ -101,7 +101,8 @@ static struct layer *newest_of(const struct set *s)
     return layers->l[layers_count(layers) - 1];
 }
 
-/* Is a key that all its bits say is there not added again? A lone vector notices it itself. */
+/* Must it be known, before a key is added, whether all its bits are set already? A fixed filter learns it while it sets
+   them. */
 static bool looks_first(const struct settings *opt)
 {
     return !opt->add_always && opt->growth != TAMIS_FIXED;

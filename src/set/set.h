@@ -431,8 +431,8 @@ void layers_have(const struct layers *layers, const tamis_digest *digests, size_
                  uint8_t *found);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
-/* What set_quick chooses if more than one vector must be tested, and if also readers must announce themselves or removals
-   hide keys. */
+/* What set_quick chooses if there are several vectors, and, with care, if readers must announce themselves too or pending
+   removals hide keys. */
 bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len);
 bool filter_has_with_care(const struct quick *quick, const void *key, size_t len);
 
