@@ -654,19 +654,25 @@ def test_texts_that_repeat_are_indexed_by_words(tmp_path):
     """Agents of web servers: their words are asked of the catalog, in every segment that has them."""
     agents = ["Mozilla/5.0 (X11; Linux x86_64; rv:%d.0) Gecko Firefox" % n for n in range(60, 70)]
     rng = random.Random(3)
+    woods = " Zebrawood/1.0 Rosewood Teak Ebony Balsa Cedar Maple Larch"
     with open(tmp_path / "a.csv", "w") as out:
         out.write("host,agent\n")
         for i in range(20000):
             rare = i in (5000, 15000)
-            out.write("10.0.%d.%d,%s%s\n" % (i // 250, i % 250, rng.choice(agents), " Zebrawood/1.0" if rare else ""))
+            out.write("10.0.%d.%d,%s%s\n" % (i // 250, i % 250, rng.choice(agents), woods if rare else ""))
     with open(tmp_path / "a.csv") as lines, open(tmp_path / "b.jsonl", "w") as out:
         for row in csv.DictReader(lines):
             out.write(json.dumps(row) + "\n")
     for name in ("a.csv", "b.jsonl"):
         subprocess.run([TAMIS, "index", name, "-o", "c.tamis", "--segment", "65536"], cwd=tmp_path, check=True)
-        for word, n, most in (("zebrawood", 2, 2), ("zebrawood/1.0", 2, 2), ("gecko", 20000, 99), ("zebra", 0, 0)):
+        over = 0  # words with false candidates: about one in a hundred, often in many segments at once
+        for word, n, most in ([("gecko", 20000, 99), ("zebra", 0, 0), ("zebrawood/1.0", 2, 2)] +
+                              [(word.split("/")[0].lower(), 2, 2) for word in woods.split()] +
+                              [("zebra%d" % i, 0, 0) for i in range(20)]):
             done = subprocess.run([TAMIS, "find", "c.tamis", "--explain", "--json", "agent~" + word], cwd=tmp_path,
                                   capture_output=True, text=True)
             told = json.loads(done.stdout)
-            assert told["matches"] == n and told["candidates"] <= most, (name, word, told)
+            assert told["matches"] == n, (name, word, told)
+            over += told["candidates"] > most
             assert told["segments"] > 10
+        assert over <= 5
