@@ -33,17 +33,32 @@ struct size {
     unsigned width;
 };
 
-/* A set of fewer lines than NARROW_FROM has slots of the next width, and of the one after while it is tiny, so that its
-   entries add little to the rate of a large set, to which each later doubling adds 0.08 percentage points at 1 %: slots
-   of 16 bits then suffice for 1.3 * 10^8 keys. */
+/* Each doubling of a set adds line_load() / 2^(width - 1) to its rate: 0.08 percentage points in slots of 16 bits. Where
+   LASTS doublings would add too much, a set of fewer lines than NARROW_FROM has slots of the next width, and of the one
+   after while it is tiny, so that its entries add little to the rate of the large set: at 1 %, slots of 16 bits then
+   suffice for 1.3 * 10^8 keys. */
 #define SMALL       32768
 #define TINY        512
 #define NARROW_FROM 4096
+#define LASTS       20
 
 /* The entries that a part gains when it grows: few where that costs little. */
 static uint64_t growth_step(uint64_t used, unsigned depth)
 {
     return depth == DEPTH_LAST ? used / 16 * 3 : used / (depth ? 8 : used < 4096 ? 24 : 12);
+}
+
+/* The width that a part with this many slots in use starts with. Slots of 12 bits do not last: their entries become
+   coarse after seven doublings. */
+static unsigned width_for(const struct lines *l, uint64_t used, unsigned depth)
+{
+    unsigned width = l->width;
+    bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
+    bool lasts = width > 12 && line_load(width) * LASTS <= l->fpp * (1u << (width - 1));
+    if (stays || lasts || width == WIDTH_LAST || used / line_load(width) << depth >= NARROW_FROM)
+        return width;
+    width = width_after(width);
+    return used << depth < TINY && width < WIDTH_LAST ? width_after(width) : width;
 }
 
 /* What a new part has to hold. */
@@ -80,12 +95,7 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
                             unsigned depth, unsigned phase)
 {
     uint64_t used = content.used;
-    bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
-    bool wider =
-        used / line_load(l->width) << depth < NARROW_FROM && !stays && l->width < WIDTH_LAST;
-    struct size size = {0, wider ? width_after(l->width) : l->width};
-    if (wider && used << depth < TINY && size.width < WIDTH_LAST)
-        size.width = width_after(size.width);
+    struct size size = {0, width_for(l, used, depth)};
     uint64_t step = growth_step(used, depth);
     for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);
