@@ -1,6 +1,7 @@
 /* Kernels of lines for AVX2: a line is two registers. */
 #include "kernel.h"
 #include "lines.h"
+#include "lines_stash.h"
 
 #ifdef TAMIS_X86
 
@@ -107,6 +108,20 @@ ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
     struct halves v = line_halves(line);
     const __m256i zero = _mm256_setzero_si256();
     return pack8(_mm256_cmpeq_epi8(v.low, zero), _mm256_cmpeq_epi8(v.high, zero));
+}
+
+#define CELLS 4
+
+ALWAYS_INLINE TARGET struct stash_look stash_compare(const uint64_t *cell, uint64_t query)
+{
+    const __m256i zero = _mm256_setzero_si256();
+    __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)cell);
+    __m256i entry = _mm256_srli_epi64(v, 12), wide = _mm256_set1_epi64x((long long)query);
+    __m256i known = _mm256_xor_si256(entry, _mm256_sub_epi64(zero, entry));
+    __m256i differ = _mm256_and_si256(_mm256_xor_si256(entry, wide), known);
+    __m256i free = _mm256_cmpeq_epi64(v, zero);
+    __m256i match = _mm256_andnot_si256(free, _mm256_cmpeq_epi64(differ, zero));
+    return (struct stash_look){!_mm256_testz_si256(match, match), !_mm256_testz_si256(free, free)};
 }
 
 #include "lines_kernel.h"

@@ -1,6 +1,7 @@
 /* Kernels of lines for AVX-512: a line is one register, and a comparison a mask. */
 #include "kernel.h"
 #include "lines.h"
+#include "lines_stash.h"
 
 #ifdef TAMIS_X86
 
@@ -61,6 +62,18 @@ ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
 {
     __m512i v = _mm512_loadu_si512(line);
     return _mm512_testn_epi8_mask(v, v);
+}
+
+#define CELLS 8
+
+ALWAYS_INLINE TARGET struct stash_look stash_compare(const uint64_t *cell, uint64_t query)
+{
+    __m512i v = _mm512_loadu_si512(cell), entry = _mm512_srli_epi64(v, 12);
+    __m512i known = _mm512_xor_si512(entry, _mm512_sub_epi64(_mm512_setzero_si512(), entry));
+    __m512i differ = _mm512_xor_si512(entry, _mm512_set1_epi64((long long)query));
+    __mmask8 used = _mm512_test_epi64_mask(v, v);
+    return (struct stash_look){_mm512_mask_testn_epi64_mask(used, differ, known) != 0,
+                               used != 0xff};
 }
 
 #include "lines_kernel.h"

@@ -6,6 +6,7 @@
  *     uint64_t match8(line, q)   zero8(line)      64 lanes of 8 bits
  *     uint32_t greatest16(line)  the lanes, without the first, whose slots of 16 bits have the greatest order
  *     bool any16(line, q)        does any lane of 16 bits except the first match?
+ *     struct stash_look stash_compare(cell, query)  compares CELLS cells of a stash
  *
  * A batch prefetches the line of each key 64 keys ahead into the second-level cache and 8 keys ahead into the
  * first level. Keys that need the stash, about 1 % of them, are looked up later, up to 64 at a time.
@@ -90,6 +91,27 @@ static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
                                : greatest_in(line, width, all, 0);
 }
 
+/* Does the stash have a slot of the line that matches q? Most queries are of absent keys and pass the whole run, CELLS
+   cells at a time and a cell at a time where the table ends. One pass at most: others may overwrite a mapped file. */
+ALWAYS_INLINE TARGET bool stash_has(const struct body *body, uint64_t line, uint32_t q)
+{
+    atomic_thread_fence(
+        memory_order_acquire); /* after the line was read: see overflow() in lines.c */
+    const struct stash *stash = atomic_load_explicit(&body->stash, memory_order_acquire);
+    uint64_t query = stash_query(body, line, q);
+    uint32_t room = stash ? stash->room : 0, at = room ? stash_home(stash, line) : 0;
+    for (uint32_t passed = 0, some; passed < room; passed += some) {
+        some = at + CELLS <= room ? CELLS : 1;
+        struct stash_look look = LIKELY(some == CELLS)
+                                     ? stash_compare(&stash->entry[at], query)
+                                     : stash_compare_one(&stash->entry[at], query);
+        if (look.match || look.free)
+            return look.match;
+        at = at + some < room ? at + some : 0;
+    }
+    return false;
+}
+
 /* A lookup in progress. */
 struct look {
     const uint8_t *line;
@@ -154,7 +176,7 @@ ALWAYS_INLINE TARGET bool look_in(const uint8_t *line, uint32_t q, unsigned widt
     return found;
 }
 
-static __attribute__((noinline)) bool look_behind(const struct body *body, uint64_t place)
+static __attribute__((noinline)) TARGET bool look_behind(const struct body *body, uint64_t place)
 {
     uint64_t w = place << body->depth >> body->shift;
     return stash_has(body, line_of(body, w), (uint32_t)w << 1 | 1);
@@ -217,6 +239,15 @@ static __attribute__((noinline)) TARGET bool has_inside(const struct quick *quic
     return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
 }
 
+/* The rest of has_quickly() for a key that is not in its line and may be in the stash. */
+static __attribute__((noinline)) TARGET bool
+has_behind(struct reader *r, const struct lines_root *root, uint64_t place)
+{
+    bool found = look_behind(body_for(root, place, MANY_OTHER), place);
+    atomic_store_explicit(&r->since, 0, memory_order_release);
+    return found;
+}
+
 /* For a thread that is not inside as a reader; see struct quick. It is shortest in a set that is split, with slots of 16
    bits. Other cases are calls at the end, so that this path saves no registers. */
 ALWAYS_INLINE TARGET bool has_quickly(const struct quick *quick, uint64_t place)
@@ -232,9 +263,11 @@ ALWAYS_INLINE TARGET bool has_quickly(const struct quick *quick, uint64_t place)
     if (UNLIKELY(shelf->width != 16)) /* a body has its depth, 0, there */
         return has_inside(quick, r, root, place);
     struct look look = look_at(shelf, place, MANY_16);
-    bool stash, found = look_in(look.line, look.q, 16, &stash), sure = !stash;
+    bool stash, found = look_in(look.line, look.q, 16, &stash);
+    if (UNLIKELY(stash) && !found)
+        return has_behind(r, root, place);
     atomic_store_explicit(&r->since, 0, memory_order_release);
-    return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
+    return found;
 }
 
 static TARGET bool kernel_has_place(const struct quick *quick, uint64_t place)

@@ -1,6 +1,7 @@
 /* Kernels of lines in plain C: four lanes of 16 bits, or eight of 8, in a word. */
 #include "line.h"
 #include "lines.h"
+#include "lines_stash.h"
 
 #define TARGET
 
@@ -79,6 +80,9 @@ ALWAYS_INLINE uint64_t zero8(const uint8_t *line)
         lanes |= pack8(HIGH8 & ~lanes_set(line_word(line, i), HIGH8)) << 8 * i;
     return lanes;
 }
+
+#define CELLS         1
+#define stash_compare stash_compare_one
 
 #include "lines_kernel.h"
 
