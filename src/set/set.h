@@ -413,6 +413,7 @@ void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 /* The function that looks up one key; sets the rest of `quick`. */
 quick_fn smooth_quick(struct set *s);
+tamis_error smooth_add_one(struct set *s, tamis_digest digest, uint8_t *fresh);
 /* At most SMOOTH_BATCH keys. */
 #define SMOOTH_BATCH (16 * BATCH)
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
@@ -426,7 +427,17 @@ tamis_error smooth_settle(struct set *s, unsigned flags);
 bool smooth_equal(const struct set *x, const struct set *y);
 
 /* ---- filter_ask.c ---- */
-/* found[i] = some vector of the list, which has at least one, has digest i. */
+/* Does some vector of the list have the digest? */
+ALWAYS_INLINE bool layers_have_one(const struct layers *layers, tamis_digest digest)
+{
+    uint32_t n = layers_count(layers);
+    if (n == 0)
+        return false;
+    const struct bits *first = &layers->v[0]->bits; /* all vectors have the filter's layout */
+    return n == 1 ? first->kernel->has_one(first, digest)
+                  : first->kernel->has_any(layers->v, n, digest);
+}
+/* The same for digest i in found[i], with at least one vector. */
 void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n,
                  uint8_t *found);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
