@@ -46,7 +46,7 @@ struct settings {
     double budget; /* the sum of all shares; fpp unless it was restated */
     uint64_t capacity;
     bool deletable, unique, overfill, shared_adds, add_always;
-    bool compact; /* smooth: keeps no share of the rate for a union */
+    bool compact; /* no share of the rate is kept for a union or for vectors of the same size */
     double expansion, tolerate;
     uint32_t vectors_max; /* dynamic, window: maximal number of layers; 0: no limit */
     uint64_t items_max;   /* fixed, dynamic: full at this number; 0: no bound */
@@ -393,6 +393,14 @@ ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
 /* Compact filters of up to this many keys have a spread vector: it takes fewer bits than a blocked one, and all its lines
    are in the cache. Up to here the heads of a set count (small.c). */
 #define SMALL_CAPACITY 10000
+/* Those of lower rates have one too: a blocked one would take more bits than a spread one of half the rate, 19 % more at
+   0.0001. */
+#define COMPACT_BLOCKED_MIN 0.004
+ALWAYS_INLINE bool may_be_compact(const struct settings *opt)
+{
+    bool stated = opt->growth == TAMIS_FIXED || opt->growth == TAMIS_SCALABLE;
+    return opt->growth == TAMIS_SMOOTH || (stated && !opt->deletable && !opt->published);
+}
 /* With default growth, filters of a smaller capacity have only lines: a vector and its stack would take more
    memory. */
 #define SMOOTH_SIZED 512
@@ -517,6 +525,8 @@ bool growth_over(const struct layers *layers, uint32_t part);
 tamis_error growth_active(struct set *s, struct layer **out);
 /* The maximal number of layers of a dynamic set, or of a window with a given number of layers. */
 uint32_t growth_layers_max(const struct settings *set);
+/* The rate of the only vector of a smooth, fixed or scalable set. */
+double growth_first_rate(const struct settings *opt);
 /* Windows: drops old layers and starts a new one when it is due. */
 tamis_error growth_turn(struct set *s, uint64_t now);
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */
