@@ -5,6 +5,7 @@
                             TAMIS_PEER=redisbloom.so: the same of another module with BF.*, beside it
                             BENCH_COUNT=1: instead, instructions of the server per command (valgrind), and those
                             of the module's own code, which is all that a module can save
+                            BENCH_TIME=1: instead, the processor time of the server per command, of the modules in turns
 
 redis-benchmark with 50 clients and pipelines of 64, over a socket, on a private server without
 persistence. GET reads one of 100,000 strings of 16 bytes. Filters hold 4 million keys of 13 bytes;
@@ -130,11 +131,13 @@ def memory(r):
     """Bytes at 1 %: what a filter of this history takes."""
     r.flushall()
     rows = {}
-    for name, reserve, n in (("new key, one item", None, 1), ("reserved 1,000", 1000, 0),
-                             ("reserved 10^7", 10**7, 0), ("grown to 10^4", None, 10**4),
+    for name, reserve, n in (("new key, one item", None, 1), ("reserved 1,000", (1000,), 0),
+                             ("reserved 1,000, NONSCALING", (1000, "NONSCALING"), 0),
+                             ("reserved 1,000, EXPANSION 4", (1000, "EXPANSION", 4), 0),
+                             ("reserved 10^7", (10**7,), 0), ("grown to 10^4", None, 10**4),
                              ("grown to 10^6", None, 10**6)):
         if reserve:
-            r.execute_command("BF.RESERVE", "f", 0.01, reserve)
+            r.execute_command("BF.RESERVE", "f", 0.01, *reserve)
         for i in range(0, n, 1000):
             r.execute_command("BF.MADD", "f", *range(i, min(n, i + 1000)))
         rows["bytes, " + name] = r.memory_usage("f")
@@ -244,12 +247,8 @@ class Counted:
 
     def per_command(self, commands, libraries=()):
         """Instructions of one of these commands, and those of the libraries."""
-        pipe = self.r.pipeline(transaction=False)
         self.dump()
-        for i, words in enumerate(commands):
-            pipe.execute_command(*words)
-            if i % 64 == 63 or i == len(commands) - 1:
-                pipe.execute()
+        send(self.r, commands)
         return [each / len(commands) for each in cost(self.dump(), libraries)]
 
     def drop(self):
@@ -258,34 +257,88 @@ class Counted:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def prepare(r, keys, turns):
+    """Filters with this many keys, the reserved one with room for what is added to it, and a string."""
+    r.set("string", "v" * 16)
+    r.execute_command("BF.RESERVE", "grown", 0.01, 100)
+    r.execute_command("BF.RESERVE", "reserved", 0.01, keys + 60_000 * turns)
+    for i in range(0, keys, 1000):
+        for name in ("grown", "reserved"):
+            r.execute_command("BF.MADD", name, *["k%012d" % j for j in range(i, i + 1000)])
+
+
+def commands(keys, turn):
+    """What is counted or timed: the rows, and the commands of each; those that add have other keys in every turn."""
+    n = 8000
+    rows = {"GET": [["GET", "string"]] * n,
+            "ADD, from none to 40,000": [["BF.ADD", "new%d" % turn, "k%012d" % i] for i in range(40_000)]}
+    for name in ("grown", "reserved"):
+        for title, command, letter in (("EXISTS, present", "BF.EXISTS", "k"), ("EXISTS, absent", "BF.EXISTS", "n"),
+                                       ("ADD, present", "BF.ADD", "k"), ("ADD, absent", "BF.ADD", "a%d." % turn)):
+            rows["%s, %s" % (title, name)] = [[command, name, letter + "%012d" % (i * (keys // n))] for i in range(n)]
+        for title, command, letter in (("MEXISTS of 100, absent", "BF.MEXISTS", "n"),
+                                       ("MADD of 100, absent", "BF.MADD", "b%d." % turn)):
+            rows["%s, %s" % (title, name)] = [[command, name] + [letter + "%012d" % (i + j) for j in range(ITEMS)]
+                                              for i in range(0, n, ITEMS)]
+    return rows
+
+
+def send(r, words):
+    pipe = r.pipeline(transaction=False)
+    for i, each in enumerate(words):
+        pipe.execute_command(*each)
+        if i % 64 == 63 or i == len(words) - 1:
+            pipe.execute()
+
+
 def counted(module):
     """Instructions of the server for one command, on filters of 40,000 keys: all, and those of the module."""
     # from reading a command to its reply, without what the server does by the clock
-    server, n, rows = Counted(module, "readQueryFromClient"), 8000, {}
+    server = Counted(module, "readQueryFromClient")
     try:
-        server.r.execute_command("BF.RESERVE", "grown", 0.01, 100)
-        server.r.execute_command("BF.RESERVE", "reserved", 0.01, 100_000)
-        for i in range(0, 40_000, 1000):
-            for name in ("grown", "reserved"):
-                server.r.execute_command("BF.MADD", name, *["k%012d" % j for j in range(i, i + 1000)])
-        runs = {"GET": [["GET", "string"]] * n,
-                "ADD, from none to 40,000": [["BF.ADD", "new", "k%012d" % i] for i in range(40_000)]}
-        for name in ("grown", "reserved"):
-            for title, command, letter in (("EXISTS, present", "BF.EXISTS", "k"), ("EXISTS, absent", "BF.EXISTS", "n"),
-                                           ("ADD, present", "BF.ADD", "k"), ("ADD, absent", "BF.ADD", "a")):
-                runs["%s, %s" % (title, name)] = [[command, name, letter + "%012d" % i] for i in range(n)]
-            for title, command, letter in (("MEXISTS of 100, absent", "BF.MEXISTS", "n"),
-                                           ("MADD of 100, absent", "BF.MADD", "b")):
-                runs["%s, %s" % (title, name)] = [[command, name] + [letter + "%012d" % (i + j) for j in range(ITEMS)]
-                                                  for i in range(0, n, ITEMS)]
-        for title, commands in runs.items():
-            rows[title] = server.per_command(commands, [os.path.basename(module), "libsodium"])
-        return rows
+        prepare(server.r, 40_000, 1)
+        return {title: server.per_command(words, [os.path.basename(module), "libsodium"])
+                for title, words in commands(40_000, 0).items()}
     finally:
         server.drop()
 
 
+def timed(modules, keys, turns=15):
+    """Nanoseconds of the server's main thread for one command, of each module: they take turns, each first in every other
+    one, so that what else the machine does concerns both."""
+    folders = [tempfile.mkdtemp(prefix="tamis-bench-") for _ in modules]
+    servers = []
+    try:
+        for folder, module in zip(folders, modules):
+            servers.append(start(folder, module))
+            prepare(servers[-1][1], keys, turns + 1)
+        rows = {}
+        for turn in range(turns + 1):
+            for title, words in commands(keys, turn).items():
+                took = [0] * len(servers)
+                for i in range(len(servers))[::1 if turn % 2 else -1]:
+                    process, r = servers[i]
+                    before = worked(process)
+                    send(r, words)
+                    took[i] = (worked(process) - before) / len(words) * 1e9
+                if turn:  # the first one warms up
+                    rows.setdefault(title, []).append(took)
+        return rows
+    finally:
+        for process, _ in servers:
+            process.terminate()
+            process.wait()
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def main():
+    if os.environ.get("BENCH_TIME") == "1":
+        for title, took in timed([MODULE] + ([PEER] if PEER else []), KEYS if FULL else 40_000).items():
+            medians = [statistics.median(each) for each in zip(*took)]
+            print("%-34s %6.0f ns%s" % (title, medians[0], "   peer %6.0f, ratio %.2f" % (
+                medians[1], statistics.median(b / a for a, b in took)) if PEER else ""))
+        return
     if os.environ.get("BENCH_COUNT") == "1":
         ours, peer = counted(MODULE), counted(PEER) if PEER else {}
         for title, (each, own) in ours.items():

@@ -173,13 +173,6 @@ bool too_much(RedisModuleCtx *ctx, uint64_t bytes, const char *advice)
     return true;
 }
 
-/* Only if the server's configuration requests it: a call without subscribers takes 120 instructions. */
-void notify(RedisModuleCtx *ctx, const char *event, RedisModuleString *key)
-{
-    if (rm.GetNotifyKeyspaceEvents() & RM_NOTIFY_MODULE)
-        rm.NotifyKeyspaceEvent(ctx, RM_NOTIFY_MODULE, event, key);
-}
-
 void put_value(RedisModuleKey *key, struct value *v)
 {
     void *old = NULL;

@@ -193,10 +193,11 @@ const char *creation_settle(struct creation *c)
         return "ERR EXPANSION goes with GROWTH scalable";
     if (c->o.window && growth != TAMIS_WINDOW)
         return "ERR WINDOW goes with GROWTH window";
-    if (c->compact && (c->nonscaling || growth != TAMIS_SMOOTH))
-        return "ERR COMPACT goes with GROWTH smooth";
     c->o.growth = c->nonscaling ? TAMIS_FIXED : growth;
-    c->compact |= c->bf && c->o.growth == TAMIS_SMOOTH; /* RedisBloom has no union */
+    c->compact |= c->bf; /* RedisBloom has no union */
+    if (c->compact && c->o.growth != TAMIS_SMOOTH && c->o.growth != TAMIS_FIXED &&
+        c->o.growth != TAMIS_SCALABLE)
+        return "ERR COMPACT goes with GROWTH smooth, fixed or scalable";
     if (c->o.growth != TAMIS_SCALABLE)
         c->o.expansion = 0;
     else if (!c->expands) /* a replicated command states all parameters */

@@ -315,7 +315,8 @@ def check_head(h, hash_id, at):
     need(1 <= h["growth"] <= 6 and 1 <= h["layout"] <= 2 and flags < 128, at, "growth or layout")
     smooth = h["growth"] == 6
     need(not smooth or (hash_id != 3 and not flags & PUBLISHED), at, "the layout")
-    need(smooth or not flags & COMPACT, at, "compact without smooth growth")
+    stated = h["growth"] in (1, 3) and not flags & (DELETABLE | PUBLISHED)
+    need(smooth or stated or not flags & COMPACT, at, "a compact filter of this growth")
     need(h["parts"] <= (512 if smooth else 0), at, "parts of lines")
     forecast = struct.pack("<3dI", h["level"], h["trend"], h["base_rate"], h["rates"])
     need(not smooth or not any(forecast) and not h["pending"], at, "a forecast or pending removals")

@@ -60,6 +60,10 @@ void plan_throw(double *p, unsigned most, double m);
    most p. */
 double plan_share(unsigned slot, double p);
 
+/* The shares of a compact stack, whose first vector is meant to take most keys: each is half of the one before, and from
+   the ninth on they fall as 1/i^2, because there may be hundreds. */
+double plan_share_compact(unsigned slot, double p);
+
 /* The first slot for a vector of this capacity, given the capacity of the first vector: 0 or
    PLAN_SMALL. */
 unsigned plan_slot(uint64_t first, uint64_t capacity);

@@ -30,6 +30,16 @@ double plan_share(unsigned slot, double p)
     return 0.0364 * p / (i * i);
 }
 
+/* 255/256 + 6/pi^2 * pi^2/6 / 256 < 1. */
+double plan_share_compact(unsigned slot, double p)
+{
+    const unsigned halves = 8;
+    if (slot < halves)
+        return ldexp(p, -(int)slot - 1);
+    double i = (double)slot - (halves - 1);
+    return ldexp(p, -(int)halves) * 0.6079 / (i * i);
+}
+
 unsigned plan_slot(uint64_t first, uint64_t capacity)
 {
     return capacity / LARGE_TIMES < (first ? first : 1) ? 0 : PLAN_SMALL;

@@ -326,11 +326,13 @@ static __attribute__((noinline)) tamis_error add_singly(struct set *s, const voi
 {
     uint8_t new_here = 0;
     tamis_digest digest = family_digest(set_family(s), key, len);
-    tamis_growth growth = set_opt(s)->growth;
-    bool many = s->read_only || growth == TAMIS_WINDOW || growth == TAMIS_SMOOTH;
-    tamis_error e = many ? tamis_filter_add_many(as_filter(s), &digest, 1, &new_here, NULL)
-                    : set_opt(s)->deletable ? add_deletable(s, digest, &new_here)
-                                            : add_one_plain(s, digest, &new_here);
+    const struct settings *opt = set_opt(s);
+    size_t done;
+    tamis_error e = s->read_only                  ? TAMIS_EREADONLY
+                    : opt->growth == TAMIS_SMOOTH ? smooth_add_one(s, digest, &new_here)
+                    : opt->deletable              ? add_deletable(s, digest, &new_here)
+                    : opt->growth == TAMIS_WINDOW ? add_batch_plain(s, &digest, 1, &new_here, &done)
+                                                  : add_one_plain(s, digest, &new_here);
     if (fresh)
         *fresh = new_here;
     return e;

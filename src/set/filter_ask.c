@@ -21,10 +21,10 @@ void tamis_filter_digest_fixed(const tamis_filter *f, const void *keys, size_t w
 
 void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n, uint8_t *found)
 {
-    const struct bits *first = &layers->v[0]->bits; /* all vectors have the filter's layout */
+    const struct bits *first = &layers->v[0]->bits;
     uint32_t vectors = layers_count(layers);
     if (n == 1)
-        found[0] = first->kernel->has_any(layers->v, vectors, digests[0]);
+        found[0] = layers_have_one(layers, digests[0]);
     else if (vectors == 1)
         first->kernel->has_stream(first, digests, n, found);
     else
@@ -76,9 +76,7 @@ bool filter_has_with_care(const struct quick *quick, const void *key, size_t len
 bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len)
 {
     const struct set *s = PART_OF(quick, struct set, quick);
-    const struct layers *layers = set_layers(s);
-    tamis_digest digest = family_digest(set_family(s), key, len);
-    return layers->v[0]->bits.kernel->has_any(layers->v, layers_count(layers), digest);
+    return layers_have_one(set_layers(s), family_digest(set_family(s), key, len));
 }
 
 bool tamis_filter_has(const tamis_filter *f, const void *key, size_t len)

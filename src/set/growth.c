@@ -4,6 +4,11 @@
  */
 #include "set.h"
 
+static double share_of(const struct settings *opt, unsigned slot)
+{
+    return opt->compact ? plan_share_compact(slot, opt->budget) : plan_share(slot, opt->budget);
+}
+
 /* With n slots taken, one in from .. from+n is free; past the larger shares they only fall. */
 uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
 {
@@ -17,7 +22,7 @@ uint32_t growth_slot(const struct set *s, uint32_t from, double fpp)
             taken[at >> 6] |= UINT64_C(1) << (at & 63);
     }
     for (uint32_t at = 0; at <= last; at++)
-        if (!(taken[at >> 6] >> (at & 63) & 1) && plan_share(from + at, set_opt(s)->budget) >= fpp)
+        if (!(taken[at >> 6] >> (at & 63) & 1) && share_of(set_opt(s), from + at) >= fpp)
             return from + at;
     return SLOT_NONE;
 }
@@ -29,7 +34,7 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
 {
     plan->capacity = capacity;
     plan->slot = growth_slot(s, from, 0);
-    plan->fpp = plan_share(plan->slot, set_opt(s)->budget);
+    plan->fpp = share_of(set_opt(s), plan->slot);
     return plan_parts(s, plan);
 }
 
@@ -38,18 +43,19 @@ static tamis_error next_in_stack(const struct set *s, uint64_t capacity, uint32_
 static tamis_error next_scalable(const struct set *s, struct layer_plan *plan)
 {
     const struct layers *layers = set_layers(s);
-    uint64_t largest = 0, total = 0, first = set_opt(s)->capacity;
+    const struct settings *opt = set_opt(s);
+    uint64_t largest = 0, total = 0, first = opt->capacity;
+    double expansion = opt->compact && opt->expansion == 0 ? 2 : opt->expansion;
     bool room = false;
     for (uint32_t i = 0; i < layers_count(layers); i++) {
         const struct layer *layer = layers->l[i];
         largest = max_u64(largest, layer->capacity);
         total += layer->capacity;
-        uint64_t most = layer->capacity - (set_opt(s)->deletable ? layer->capacity / 4 : 0);
+        uint64_t most = layer->capacity - (opt->deletable ? layer->capacity / 4 : 0);
         room |= s->stack->form && layer_load(s, layer) < most;
     }
-    uint64_t capacity =
-        room ? largest : plan_next_capacity(first, largest, total, set_opt(s)->expansion);
-    return next_in_stack(s, capacity, plan_slot(first, capacity), plan);
+    uint64_t capacity = room ? largest : plan_next_capacity(first, largest, total, expansion);
+    return next_in_stack(s, capacity, opt->compact ? 0 : plan_slot(first, capacity), plan);
 }
 
 /* Xie et al., section 4.3: the rate at which the last one filled enters the forecast, and lambda
@@ -192,6 +198,13 @@ static tamis_error next_published(struct set *s, struct layer_plan *plan)
     return shape_valid(&plan->shape[0], set_family(s)) ? TAMIS_OK : TAMIS_ELIMIT;
 }
 
+double growth_first_rate(const struct settings *opt)
+{
+    return opt->growth == TAMIS_SCALABLE ? share_of(opt, 0)
+           : opt->growth == TAMIS_SMOOTH ? smooth_vector_rate(opt)
+                                         : opt->budget;
+}
+
 static tamis_error next_of(struct set *s, struct layer_plan *plan)
 {
     plan->slot = s->stack->grown;
@@ -206,9 +219,8 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
         return next_window(s, plan);
     default:
         plan->capacity = set_opt(s)->capacity;
-        plan->fpp = set_opt(s)->growth == TAMIS_FIXED    ? set_opt(s)->budget
-                    : set_opt(s)->growth == TAMIS_SMOOTH ? smooth_vector_rate(set_opt(s))
-                    : set_opt(s)->tolerate != 0          ? set_opt(s)->fpp
+        plan->fpp = set_opt(s)->growth != TAMIS_DYNAMIC ? growth_first_rate(set_opt(s))
+                    : set_opt(s)->tolerate != 0         ? set_opt(s)->fpp
                                                 : set_opt(s)->budget / set_opt(s)->vectors_max;
         return plan_parts(s, plan);
     }

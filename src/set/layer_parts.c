@@ -3,11 +3,11 @@
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* The vectors of a growing filter have the same k where possible (plan_in_stack). */
+/* The vectors of a growing filter have the same k where possible (plan_in_stack), unless it is compact. */
 static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
 {
     const struct settings *opt = set_opt(s);
-    bool stack = opt->growth == TAMIS_SCALABLE || opt->growth == TAMIS_FLEXIBLE;
+    bool stack = (opt->growth == TAMIS_SCALABLE && !opt->compact) || opt->growth == TAMIS_FLEXIBLE;
     plan->room[0] = plan->capacity;
     if (opt->growth == TAMIS_DYNAMIC) {
         plan->shape[0] = opt->shape;

@@ -415,8 +415,10 @@ tamis_error filter_new(struct set **out, const tamis_options *o, bool compact, t
     struct settings opt;
     o = o ? o : &none;
     tamis_error e = settings_from(&opt, o, reason);
-    opt.compact = compact && opt.growth == TAMIS_SMOOTH && !lines_alone(o, &opt, compact);
-    if (opt.compact && opt.capacity <= SMALL_CAPACITY)
+    opt.compact = compact && may_be_compact(&opt) && !lines_alone(o, &opt, compact);
+    if (opt.compact && !o->layout &&
+        (opt.capacity <= SMALL_CAPACITY || opt.fpp < COMPACT_BLOCKED_MIN ||
+         opt.growth == TAMIS_SCALABLE))
         opt.layout = TAMIS_SPREAD;
     return e == TAMIS_OK ? set_new(out, o, &opt, NULL, reason) : e;
 }

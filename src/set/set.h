@@ -46,7 +46,7 @@ struct settings {
     double budget; /* the sum of all shares; fpp unless it was restated */
     uint64_t capacity;
     bool deletable, unique, overfill, shared_adds, add_always;
-    bool compact; /* smooth: keeps no share of the rate for a union */
+    bool compact; /* no share of the rate is kept for a union or for vectors of the same size */
     double expansion, tolerate;
     uint32_t vectors_max; /* dynamic, window: maximal number of layers; 0: no limit */
     uint64_t items_max;   /* fixed, dynamic: full at this number; 0: no bound */
@@ -393,6 +393,14 @@ ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
 /* Compact filters of up to this many keys have a spread vector: it takes fewer bits than a blocked one, and all its lines
    are in the cache. Up to here the heads of a set count (small.c). */
 #define SMALL_CAPACITY 10000
+/* Those of lower rates have one too: a blocked one would take more bits than a spread one of half the rate, 19 % more at
+   0.0001. */
+#define COMPACT_BLOCKED_MIN 0.004
+ALWAYS_INLINE bool may_be_compact(const struct settings *opt)
+{
+    bool stated = opt->growth == TAMIS_FIXED || opt->growth == TAMIS_SCALABLE;
+    return opt->growth == TAMIS_SMOOTH || (stated && !opt->deletable && !opt->published);
+}
 /* With default growth, filters of a smaller capacity have only lines: a vector and its stack would take more
    memory. */
 #define SMOOTH_SIZED 512
@@ -413,6 +421,7 @@ void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 /* The function that looks up one key; sets the rest of `quick`. */
 quick_fn smooth_quick(struct set *s);
+tamis_error smooth_add_one(struct set *s, tamis_digest digest, uint8_t *fresh);
 /* At most SMOOTH_BATCH keys. */
 #define SMOOTH_BATCH (16 * BATCH)
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
@@ -426,7 +435,17 @@ tamis_error smooth_settle(struct set *s, unsigned flags);
 bool smooth_equal(const struct set *x, const struct set *y);
 
 /* ---- filter_ask.c ---- */
-/* found[i] = some vector of the list, which has at least one, has digest i. */
+/* Does some vector of the list have the digest? */
+ALWAYS_INLINE bool layers_have_one(const struct layers *layers, tamis_digest digest)
+{
+    uint32_t n = layers_count(layers);
+    if (n == 0)
+        return false;
+    const struct bits *first = &layers->v[0]->bits; /* all vectors have the filter's layout */
+    return n == 1 ? first->kernel->has_one(first, digest)
+                  : first->kernel->has_any(layers->v, n, digest);
+}
+/* The same for digest i in found[i], with at least one vector. */
 void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n,
                  uint8_t *found);
 /* found[i] = all bits of digest i are set in some vector, whatever is pending. */
@@ -506,6 +525,8 @@ bool growth_over(const struct layers *layers, uint32_t part);
 tamis_error growth_active(struct set *s, struct layer **out);
 /* The maximal number of layers of a dynamic set, or of a window with a given number of layers. */
 uint32_t growth_layers_max(const struct settings *set);
+/* The rate of the only vector of a smooth, fixed or scalable set. */
+double growth_first_rate(const struct settings *opt);
 /* Windows: drops old layers and starts a new one when it is due. */
 tamis_error growth_turn(struct set *s, uint64_t now);
 /* The first free slot from `from` on whose share is at least fpp; or SLOT_NONE. */

@@ -106,7 +106,7 @@ bool set_match(const struct set *s, tamis_digest digest, struct match *match)
         return matrix_match(matrix, digest, match->columns);
     const struct layers *layers = set_layers(s);
     if (!matrix)
-        return layers->v[0]->bits.kernel->has_any(layers->v, layers_count(layers), digest);
+        return layers_have_one(layers, digest);
     uint8_t found = 0;
     matrix_has(matrix, &digest, 1, &found);
     return found;

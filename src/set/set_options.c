@@ -242,7 +242,7 @@ const char *settings_wrong(const struct settings *set, const struct family *fami
         return "the layout";
     if ((set->deletable && window) || (set->unique && !set->deletable) ||
         (set->shared_adds && (set->deletable || set->growth != TAMIS_FIXED)) ||
-        (set->compact && set->growth != TAMIS_SMOOTH))
+        (set->compact && !may_be_compact(set)))
         return "settings that exclude one another";
     if (set->vectors_max > (window ? WINDOW_VECTORS_MAX : MATRIX_COLUMNS_MAX) ||
         (dynamic || window ? set->vectors_max < 1u + window : set->vectors_max != 0))

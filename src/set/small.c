@@ -4,8 +4,8 @@
  *
  *   places   A filter without a stated capacity, while it has at most PLACES keys: of each key the first word of its
  *            digest, which is all that lines use. It has no false positives.
- *   bits     A compact filter of up to SMALL_CAPACITY keys: the bits of its vector. Further keys go into a set of
- *            lines, the `rest`, while that is small.
+ *   bits     A compact filter of up to SMALL_CAPACITY keys: the bits of its vector. Further keys of a smooth one go
+ *            into a set of lines, the `rest`, while that is small.
  *
  * A small filter can be queried and added to. For everything else it is turned into the whole set that it stands
  * for, with the same answers and the same bytes as if it had been whole all the time.
@@ -63,7 +63,7 @@ static const struct vector *sole_vector(const struct set *s)
     bool good = v->bits.kernel->layout == TAMIS_SPREAD && v->memory.base && !vector_watched(v) &&
                 v->bits.units < UNITS_MAX && v->bits.k < PROBES_MAX && v->load == v->count &&
                 s->stack->stored == v->count && opt->capacity <= SMALL_CAPACITY &&
-                v->capacity == opt->capacity && v->fpp == smooth_vector_rate(opt) &&
+                v->capacity == opt->capacity && v->fpp == growth_first_rate(opt) &&
                 v->count <= v->capacity;
     const struct lines *l = set_lines(s);
     bool rest = !l || (l->fpp == smooth_lines_rate(opt) && l->bytes <= REST_MAX && !l->memory);
@@ -81,8 +81,10 @@ static bool untouched_lines(const struct set *s)
 static bool may_be_small(const struct set *s)
 {
     const struct settings *opt = set_opt(s);
-    return opt->growth == TAMIS_SMOOTH && !opt->deletable && !opt->add_always &&
-           opt->fpp == opt->budget && !s->read_only && !s->bits_only && !s->stack->mapping.data;
+    return (opt->growth == TAMIS_SMOOTH || opt->compact) && !opt->deletable && !opt->add_always &&
+           !opt->shared_adds && !opt->overfill && set_family(s)->hash != TAMIS_H3 &&
+           opt->fpp == opt->budget && !s->stack->form && !s->read_only && !s->bits_only &&
+           !s->stack->mapping.data;
 }
 
 static struct small *small_new(const struct set *s, const struct vector *v)
@@ -159,7 +161,7 @@ static struct set *whole_of_bits(const struct small *m, struct set *s)
 {
     struct layer *layer = NULL;
     struct layer_plan plan = {.capacity = set_opt(s)->capacity,
-                              .fpp = smooth_vector_rate(set_opt(s)),
+                              .fpp = growth_first_rate(set_opt(s)),
                               .shape[0] = {TAMIS_SPREAD, m->units, m->k},
                               .room[0] = set_opt(s)->capacity};
     set_limit(s, 0);
@@ -235,6 +237,8 @@ static enum small_added add_place(struct small **at, uint64_t place)
 
 static enum small_added add_to_rest(struct small *m, tamis_digest digest)
 {
+    if (m->terms->opt.growth != TAMIS_SMOOTH)
+        return SMALL_OUTGROWN;
     if (!m->rest && (m->rest = small_start(m)))
         m->rest->lines.fpp = smooth_lines_rate(set_opt(m->rest));
     struct lines *l = m->rest ? &m->rest->lines : NULL;

@@ -66,11 +66,8 @@ void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uin
 
 static bool has_one(const struct set *s, tamis_digest digest)
 {
-    const struct layers *layers = set_layers(s);
     const struct lines *l = set_lines(s);
-    uint32_t vectors = layers_count(layers);
-    return (l && lines_has_one(l, digest)) ||
-           (vectors && layers->v[0]->bits.kernel->has_any(layers->v, vectors, digest));
+    return (l && lines_has_one(l, digest)) || layers_have_one(set_layers(s), digest);
 }
 
 static bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
@@ -109,21 +106,30 @@ static bool adds_once(const struct set *s)
     return !set_opt(s)->deletable && !set_opt(s)->add_always;
 }
 
-/* A key for the vector. If there is no room in it, makes the lines, and the key is still to be added. */
-static tamis_error add_to_vector(struct set *s, tamis_digest digest, uint8_t *fresh, size_t *done)
+tamis_error smooth_add_one(struct set *s, tamis_digest digest, uint8_t *fresh)
 {
-    uint8_t turned;
     const struct layers *layers = set_layers(s);
+    bool once = adds_once(s), there = layers_have_one(layers, digest);
+    struct lines *l = set_lines(s);
     struct vector *v = layers_count(layers) ? layers->v[0] : NULL;
-    *done = 1;
-    *fresh = !has_one(s, digest);
-    if (!*fresh && adds_once(s))
+    tamis_error e = TAMIS_OK;
+    size_t done;
+    *fresh = !there;
+    if (there && once)
         return TAMIS_OK;
-    *done = v && v->load < v->capacity;
-    if (!*done)
-        return smooth_start(s);
-    s->stack->stored += vector_add(v, &digest, 1, &turned);
-    return TAMIS_OK;
+    if (!l && v && v->load < v->capacity) {
+        uint8_t turned;
+        s->stack->stored += vector_add(v, &digest, 1, &turned);
+        return TAMIS_OK;
+    }
+    if (!l)
+        e = smooth_start(s);
+    else if (UNLIKELY(lines_moment(l)) && !lines_hold_for(l, &digest, 1))
+        e = TAMIS_ENOMEM;
+    if (e == TAMIS_OK)
+        e = lines_add_many(&s->lines, &digest, 1, once, fresh, &done);
+    *fresh &= !there;
+    return e;
 }
 
 /* Up to BATCH keys that the vectors may have, for the lines. */
@@ -161,8 +167,12 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
         return lines_add_many(l, digests, n, adds_once(s), fresh, done);
     while (*done < n && e == TAMIS_OK) {
         size_t some = min_u64(n - *done, BATCH), added;
-        e = set_lines(s) ? add_to_lines(s, digests + *done, some, fresh + *done, &added)
-                         : add_to_vector(s, digests[*done], fresh + *done, &added);
+        if (set_lines(s)) {
+            e = add_to_lines(s, digests + *done, some, fresh + *done, &added);
+        } else {
+            e = smooth_add_one(s, digests[*done], fresh + *done);
+            added = e == TAMIS_OK;
+        }
         *done += added;
     }
     return e;

@@ -109,8 +109,8 @@ def test_reserve_refuses(r):
         ("k", 0.1, 10, "WINDOW", 5): "WINDOW goes with GROWTH window",
         ("k", 0.1, 10, "GROWTH", "window", "WINDOW", 0):
             "WINDOW is a number of seconds, from 0.001 to 1e9",
-        ("k", 0.1, 10, "COMPACT", "GROWTH", "fixed"): "COMPACT goes with GROWTH smooth",
-        ("k", 0.1, 10, "COMPACT", "NONSCALING"): "COMPACT goes with GROWTH smooth",
+        ("k", 0.1, 10, "COMPACT", "GROWTH", "window"): "COMPACT goes with GROWTH smooth, fixed or scalable",
+        ("k", 0.1, 10, "COMPACT", "GROWTH", "dynamic"): "COMPACT goes with GROWTH smooth, fixed or scalable",
         ("k", 0.1, 10, "LAYOUT", "x"): "LAYOUT is spread or blocked",
         ("k", 0.1, 10, "HASH", "x"): "HASH is sip, xxh3 or h3",
         ("k", 0.1, 10, "KEY", "12"): "KEY is 32 hexadecimal digits",

@@ -395,6 +395,35 @@ THEIRS = {1: 136, 10: 144, 20: 160, 30: 176, 50: 200, 70: 232, 100: 272, 150: 33
           2 * 10**4: 27704, 5 * 10**4: 69056, 10**5: 137976, 10**6: 1378600, 10**7: 13784824}
 
 
+# The same with other options, by capacities from 1 to 10^6, ten times as large each
+THEIRS_ALSO = {
+    (0.01, "NONSCALING"): (136, 144, 248, 1328, 12112, 119944, 1198264),
+    (0.001, "NONSCALING"): (136, 152, 312, 1928, 18104, 179848, 1797328),
+    (0.00001, "NONSCALING"): (136, 160, 432, 3128, 30088, 299664, 2995464),
+    (0.01, "EXPANSION", 1): (136, 144, 272, 1512, 13920, 137976, 1378600),
+    (0.001, "EXPANSION", 4): (136, 152, 328, 2112, 19904, 197888, 1977664),
+    (0.1,): (136, 136, 208, 912, 7928, 78072, 779536),
+    (0.001,): (136, 152, 328, 2112, 19904, 197888, 1977664),
+    (0.0001,): (136, 160, 392, 2712, 25896, 257792, 2576736),
+    (0.00001,): (136, 160, 448, 3304, 31888, 317696, 3175800),
+    (1e-9,): (136, 184, 688, 5704, 55880, 557632, 5572064)}
+
+
+def test_other_options_cost_as_little(r):
+    """With their roundings: at most one part in sixty more. A large filter that does not grow is blocked, unless its
+    rate is low: a lookup then reads one cache line, for one part in twenty more."""
+    for (rate, *options), usages in THEIRS_ALSO.items():
+        for power, theirs in enumerate(usages):
+            r.execute_command("BF.RESERVE", "f", rate, 10**power, *options)
+            blocked = b"blocked" in r.execute_command("TAMIS.INFO", "f")
+            assert info(r, "f")["bytes"] + 32 <= theirs * (21 / 20 if blocked else 61 / 60), (rate, options, power)
+            if power <= 4:
+                r.execute_command("BF.MADD", "f", *range(10**power))
+                assert info(r, "f")["bytes"] + 32 <= theirs * 61 / 60, (rate, options, power)
+                assert 0 not in r.execute_command("BF.MEXISTS", "f", *range(10**power))
+            r.delete("f")
+
+
 def test_values_take_no_more_than_redisbloom(r):
     """Bytes by MEMORY USAGE, key and all, empty and full. For the key, Debian's server counts 32 bytes, others 24 or 48."""
     def usage(make, *items):

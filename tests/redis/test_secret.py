@@ -205,7 +205,7 @@ def test_what_came_without_it_is_saved_with_it(servers):
 
 def test_an_unknown_key_travels(servers):
     """A master without values: its replica and its file learn the key with the first piece."""
-    master, replica = master_and_replica(servers, appendonly="yes")
+    master, replica = master_and_replica(servers, appendonly="yes", appendfsync="no")
     master.r.execute_command("TAMIS.ADD", "f", "x")
     data, key = pull(master.r, "f"), key_of(master.r)
     master.r.flushall()
@@ -278,7 +278,7 @@ def test_nor_on_a_replica(servers, foreign):
 
 def test_nor_with_a_mark_that_he_forged(servers):
     """RESTORE brings it, and is replayed from the append-only file, and on a replica."""
-    master, replica = master_and_replica(servers, appendonly="yes")
+    master, replica = master_and_replica(servers, appendonly="yes", appendfsync="no")
     master.r.config_set("rdbcompression", "no")
     master.r.execute_command("TAMIS.RESERVE", "a", 0.01, 1000, "KEY", MINE)
     payload = master.r.dump("a")

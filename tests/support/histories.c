@@ -25,41 +25,43 @@ static const struct history_kind {
     tamis_growth growth;
     tamis_layout layout;
     tamis_hash hash;
-    bool deletable, unique, published;
+    bool deletable, unique, published, compact;
 } kinds[HISTORY_KINDS] = {
-    {"fixed spread", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0},
-    {"fixed blocked", TAMIS_FIXED, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 0},
-    {"fixed spread sip", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_SIP, 0, 0, 0},
-    {"fixed h3", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_H3, 0, 0, 0},
-    {"fixed spread deletable", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_XXH3, 1, 0, 0},
-    {"fixed blocked deletable", TAMIS_FIXED, TAMIS_BLOCKED, TAMIS_XXH3, 1, 0, 0},
-    {"fixed blocked unique", TAMIS_FIXED, TAMIS_BLOCKED, TAMIS_SIP, 1, 1, 0},
-    {"fixed published", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 1},
-    {"dynamic", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0},
-    {"dynamic h3", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_H3, 0, 0, 0},
-    {"dynamic deletable", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 1, 0, 0},
-    {"dynamic unique", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 1, 1, 0},
-    {"dynamic published", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 1},
-    {"dynamic published deletable", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_SIP, 1, 0, 1},
-    {"scalable spread", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0},
-    {"scalable blocked", TAMIS_SCALABLE, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 0},
-    {"scalable blocked sip", TAMIS_SCALABLE, TAMIS_BLOCKED, TAMIS_SIP, 0, 0, 0},
-    {"scalable spread deletable", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 1, 0, 0},
-    {"scalable blocked unique", TAMIS_SCALABLE, TAMIS_BLOCKED, TAMIS_XXH3, 1, 1, 0},
-    {"scalable spread unique", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 1, 1, 1},
-    {"scalable published", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 1},
-    {"flexible spread", TAMIS_FLEXIBLE, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0},
-    {"flexible h3 published", TAMIS_FLEXIBLE, TAMIS_SPREAD, TAMIS_H3, 0, 0, 1},
-    {"flexible blocked deletable", TAMIS_FLEXIBLE, TAMIS_BLOCKED, TAMIS_XXH3, 1, 0, 0},
-    {"flexible spread unique", TAMIS_FLEXIBLE, TAMIS_SPREAD, TAMIS_XXH3, 1, 1, 0},
-    {"window spread", TAMIS_WINDOW, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0},
-    {"window blocked", TAMIS_WINDOW, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 0},
-    {"window published", TAMIS_WINDOW, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 1},
-    {"smooth", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 0, 0, 0},
-    {"smooth past a capacity", TAMIS_SMOOTH, TAMIS_BLOCKED, TAMIS_SIP, 0, 0, 0},
-    {"smooth deletable", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 0, 0},
-    {"smooth unique", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 1, 0},
-    {"smooth compact", TAMIS_SMOOTH, TAMIS_SPREAD, TAMIS_SIP, 0, 0, 0},
+    {"fixed spread", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0, 0},
+    {"fixed blocked", TAMIS_FIXED, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 0, 0},
+    {"fixed spread sip", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_SIP, 0, 0, 0, 0},
+    {"fixed h3", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_H3, 0, 0, 0, 0},
+    {"fixed spread deletable", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_XXH3, 1, 0, 0, 0},
+    {"fixed blocked deletable", TAMIS_FIXED, TAMIS_BLOCKED, TAMIS_XXH3, 1, 0, 0, 0},
+    {"fixed blocked unique", TAMIS_FIXED, TAMIS_BLOCKED, TAMIS_SIP, 1, 1, 0, 0},
+    {"fixed published", TAMIS_FIXED, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 1, 0},
+    {"dynamic", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0, 0},
+    {"dynamic h3", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_H3, 0, 0, 0, 0},
+    {"dynamic deletable", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 1, 0, 0, 0},
+    {"dynamic unique", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 1, 1, 0, 0},
+    {"dynamic published", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 1, 0},
+    {"dynamic published deletable", TAMIS_DYNAMIC, TAMIS_SPREAD, TAMIS_SIP, 1, 0, 1, 0},
+    {"scalable spread", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0, 0},
+    {"scalable blocked", TAMIS_SCALABLE, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 0, 0},
+    {"scalable blocked sip", TAMIS_SCALABLE, TAMIS_BLOCKED, TAMIS_SIP, 0, 0, 0, 0},
+    {"scalable spread deletable", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 1, 0, 0, 0},
+    {"scalable blocked unique", TAMIS_SCALABLE, TAMIS_BLOCKED, TAMIS_XXH3, 1, 1, 0, 0},
+    {"scalable spread unique", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 1, 1, 1, 0},
+    {"scalable published", TAMIS_SCALABLE, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 1, 0},
+    {"flexible spread", TAMIS_FLEXIBLE, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0, 0},
+    {"flexible h3 published", TAMIS_FLEXIBLE, TAMIS_SPREAD, TAMIS_H3, 0, 0, 1, 0},
+    {"flexible blocked deletable", TAMIS_FLEXIBLE, TAMIS_BLOCKED, TAMIS_XXH3, 1, 0, 0, 0},
+    {"flexible spread unique", TAMIS_FLEXIBLE, TAMIS_SPREAD, TAMIS_XXH3, 1, 1, 0, 0},
+    {"window spread", TAMIS_WINDOW, TAMIS_SPREAD, TAMIS_XXH3, 0, 0, 0, 0},
+    {"window blocked", TAMIS_WINDOW, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 0, 0},
+    {"window published", TAMIS_WINDOW, TAMIS_BLOCKED, TAMIS_XXH3, 0, 0, 1, 0},
+    {"smooth", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 0, 0, 0, 0},
+    {"smooth past a capacity", TAMIS_SMOOTH, TAMIS_BLOCKED, TAMIS_SIP, 0, 0, 0, 0},
+    {"smooth deletable", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 0, 0, 0},
+    {"smooth unique", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_XXH3, 1, 1, 0, 0},
+    {"smooth compact", TAMIS_SMOOTH, TAMIS_LAYOUT_DEFAULT, TAMIS_SIP, 0, 0, 0, 1},
+    {"fixed compact", TAMIS_FIXED, TAMIS_LAYOUT_DEFAULT, TAMIS_SIP, 0, 0, 0, 1},
+    {"scalable compact", TAMIS_SCALABLE, TAMIS_LAYOUT_DEFAULT, TAMIS_SIP, 0, 0, 0, 1},
 };
 
 const char *history_kind(unsigned kind)
@@ -104,7 +106,7 @@ static void choose(struct history *h, const struct history_kind *kind)
         o->window = 1000 + draw(h, 100000);
         o->vectors = (uint32_t)(draw(h, 2) ? 0 : 2 + draw(h, 12));
     }
-    if (kind->growth == TAMIS_SMOOTH && kind->layout == TAMIS_LAYOUT_DEFAULT)
+    if (kind->growth == TAMIS_SMOOTH && kind->layout == TAMIS_LAYOUT_DEFAULT && !kind->compact)
         o->capacity = 0; /* lines from the first key on */
     if (kind->growth == TAMIS_SCALABLE && draw(h, 3) == 0)
         o->expansion = 1 + (double)draw(h, 30) / 10;
@@ -134,10 +136,7 @@ tamis_filter *history_new(struct history *h, unsigned kind, uint64_t seed)
     h->forgets = kinds[kind].growth == TAMIS_WINDOW;
     struct set *s = NULL;
     tamis_reason reason;
-    bool compact = kinds[kind].growth == TAMIS_SMOOTH && kinds[kind].layout == TAMIS_SPREAD;
-    if (compact)
-        h->options.layout = TAMIS_LAYOUT_DEFAULT;
-    if (filter_new(&s, &h->options, compact, &reason) != TAMIS_OK)
+    if (filter_new(&s, &h->options, kinds[kind].compact, &reason) != TAMIS_OK)
         printf("%s: %s\n", kinds[kind].name, reason.text);
     return as_filter(s);
 }

@@ -19,7 +19,7 @@ struct history {
 };
 
 /* A new filter of one of the kinds 0..HISTORY_KINDS-1: growth, layout, hash, deletable, unique. */
-#define HISTORY_KINDS 33
+#define HISTORY_KINDS 35
 const char *history_kind(unsigned kind);
 tamis_filter *history_new(struct history *h, unsigned kind, uint64_t seed);
 void history_copy(struct history *to, const struct history *from);

@@ -180,9 +180,12 @@ TEST(sip_is_the_one_of_libsodium)
     struct family family = family_of(TAMIS_SIP);
     for (size_t len = 0; len <= sizeof text; len++) {
         uint8_t out[16];
-        tamis_digest d = family_digest(&family, text, len);
+        uint8_t *exact = malloc(len + 1); /* whoever reads behind it is noticed */
+        memcpy(exact + 1, text, len);
+        tamis_digest d = family_digest(&family, exact + 1, len);
         crypto_shorthash_siphashx24(out, text, len, key);
         CHECK_MSG(d.a == get_le64(out) && d.b == get_le64(out + 8), "%zu bytes", len);
+        free(exact);
     }
     family_free(&family, &mem_system);
 }

@@ -6,13 +6,20 @@
 
 enum { NO_CAPACITY = 0, MOST_PLACES = SMALL_PLACES_LEN / 8 };
 
-static struct set *make(uint64_t capacity, tamis_hash hash, const tamis_allocator *a)
+static struct set *make_as(tamis_growth growth, uint64_t capacity, tamis_hash hash,
+                           const tamis_allocator *a)
 {
     static const uint8_t key[TAMIS_KEY_LEN] = "small";
-    tamis_options o = {.capacity = capacity, .key = key, .hash = hash, .allocator = a};
+    tamis_options o = {
+        .growth = growth, .capacity = capacity, .key = key, .hash = hash, .allocator = a};
     struct set *s = NULL;
     CHECK(filter_new(&s, &o, capacity > 0, NULL) == TAMIS_OK);
     return s;
+}
+
+static struct set *make(uint64_t capacity, tamis_hash hash, const tamis_allocator *a)
+{
+    return make_as(TAMIS_GROWTH_DEFAULT, capacity, hash, a);
 }
 
 static struct small *small(uint64_t capacity, tamis_hash hash, const tamis_allocator *a)
@@ -119,6 +126,39 @@ TEST(places_answer_and_are_saved_like_their_set)
     set_free(like);
 }
 
+/* A filter that is full or adds a vector is whole from then on. */
+TEST(other_growths_are_small_up_to_their_capacity)
+{
+    static const tamis_growth growths[] = {TAMIS_FIXED, TAMIS_SCALABLE};
+    for (unsigned g = 0; g < 2; g++)
+        for (uint64_t capacity = 1; capacity <= SMALL_CAPACITY; capacity *= 10) {
+            struct set *like = make_as(growths[g], capacity, TAMIS_SIP, NULL);
+            struct small *m = NULL;
+            uint64_t n = 0, items = 0;
+            uint32_t parts;
+            CHECK(small_of(make_as(growths[g], capacity, TAMIS_SIP, NULL), false, &m) && m);
+            for (; items < capacity; n++) {
+                bool fresh;
+                CHECK(tamis_filter_add(as_filter(like), &n, sizeof n, &fresh) == TAMIS_OK);
+                CHECK(add(&m, n) == (fresh ? SMALL_NEW : SMALL_OLD));
+                items += fresh;
+            }
+            check_whole(m, like);
+            check_answers(m, like, n);
+            CHECK(small_items(m, &parts) == capacity && parts == 1);
+            CHECK(small_bytes(m) + 400 < set_bytes(like));
+            while (small_has(m, &n, sizeof n))
+                CHECK(add(&m, n++) == SMALL_OLD);
+            CHECK(add(&m, n) == SMALL_OUTGROWN && small_items(m, &parts) == capacity);
+            struct set *whole = small_whole(m);
+            CHECK(tamis_filter_add(as_filter(whole), &n, sizeof n, NULL) ==
+                  (growths[g] == TAMIS_FIXED ? TAMIS_EFULL : TAMIS_OK));
+            set_free(whole);
+            small_free(m);
+            set_free(like);
+        }
+}
+
 /* The keys past the capacity are few, or the filter is large and made whole. */
 TEST(bits_are_outgrown)
 {
@@ -167,10 +207,13 @@ TEST(which_sets_have_a_small_form)
     CHECK(set_clear(lines) == TAMIS_OK && small_of(lines, true, &other) && !other);
     set_free(lines);
 
-    static const tamis_options kinds[] = {{.capacity = 100, .growth = TAMIS_SCALABLE},
-                                          {.capacity = 100, .growth = TAMIS_FIXED},
-                                          {.deletable = true},
-                                          {.capacity = SMALL_CAPACITY + 1}};
+    static const tamis_options kinds[] = {
+        {.capacity = 100, .growth = TAMIS_FLEXIBLE},
+        {.capacity = 100, .growth = TAMIS_FIXED, .overfill = true},
+        {.capacity = 100, .growth = TAMIS_FIXED, .deletable = true},
+        {.capacity = 100, .growth = TAMIS_FIXED, .hash = TAMIS_H3},
+        {.deletable = true},
+        {.capacity = SMALL_CAPACITY + 1}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct set *s = NULL;
         CHECK(filter_new(&s, &kinds[i], true, NULL) == TAMIS_OK);

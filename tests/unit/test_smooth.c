@@ -441,6 +441,38 @@ TEST(compact_filters_keep_every_rate)
         }
 }
 
+/* Other growths too: one that does not grow has the whole rate, the first vector of a stack half of it, and the stack
+   keeps the rate however often it grows. */
+TEST(compact_vectors_keep_every_rate)
+{
+    static const double rates[] = {0.05, 0.01, 0.001, 0.00001};
+    static const tamis_growth growths[] = {TAMIS_FIXED, TAMIS_SCALABLE};
+    for (size_t i = 0; i < 2 * sizeof rates / sizeof *rates; i++) {
+        double p = rates[i / 2];
+        uint64_t n = 1000;
+        tamis_options o = {.capacity = n, .fpp = p, .growth = growths[i % 2]};
+        struct set *s = NULL;
+        tamis_filter_facts facts;
+        CHECK(filter_new(&s, &o, true, NULL) == TAMIS_OK);
+        tamis_filter *f = as_filter(s);
+        double bits = log2((double)(1 + i % 2) / p) / log(2) * (double)n;
+        tamis_filter_info(f, &facts);
+        CHECK_MSG(facts.layout == TAMIS_SPREAD && (double)facts.bits < 1.01 * bits + 128,
+                  "%g bits of %g", (double)facts.bits, bits);
+        for (uint64_t k = 0; tamis_filter_brief(f, &facts), facts.items < n; k++)
+            CHECK(add(f, k, NULL) == TAMIS_OK);
+        check_rate(f, p);
+        if (i % 2) {
+            fill(f, 0, 300 * n); /* nine vectors */
+            check_all(f, 0, 300 * n);
+            tamis_filter_info(f, &facts);
+            CHECK(facts.vectors == 9);
+            check_rate(f, p);
+        }
+        tamis_filter_free(f);
+    }
+}
+
 /* Two full ones exceed the rate together, and it is restated on request. */
 TEST(unions_of_compact_filters)
 {
