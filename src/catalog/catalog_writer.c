@@ -111,22 +111,15 @@ static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint
                                 struct allotment *out, tamis_reason *reason)
 {
     double rate = rate_of(w, relation);
-    uint64_t best = 0;
     uint32_t known = 0;
     for (size_t i = 0; i < w->n_shapes; i++)
         known += w->shapes[i].shape.relation == relation;
-    double waste = known < 8 ? 1.08 : known < 24 ? 1.25 : 4;
-    for (uint32_t i = 0; i < w->n_shapes; i++) {
-        const struct column_plan *plan = &w->shapes[i].shape.plan;
-        if (w->shapes[i].shape.relation != relation)
-            continue;
-        uint64_t cost = column_plan_cost(plan, n, rate, waste);
-        if (cost && (!best || cost < best)) {
-            best = cost;
-            out->shape = i;
-        }
-    }
-    if (!best) {
+    struct column_choice choice = {n, rate, known < 8 ? 1.08 : known < 24 ? 1.25 : 4, 0, 0};
+    for (size_t i = 0; i < w->n_shapes; i++)
+        if (w->shapes[i].shape.relation == relation)
+            column_choice_offer(&choice, &w->shapes[i].shape.plan, i);
+    out->shape = (uint32_t)choice.best;
+    if (choice.bits == 0) {
         struct column_plan plan;
         if (!column_plan_one(&plan, n, rate))
             return fail(reason, TAMIS_ELIMIT, "no column holds %llu values at the rate %g",

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#define CHUNK_WORDS 64 /* columns tested together: 4096 */
-#define LINES_AHEAD 4  /* lines of each row, prefetched before the first is read */
+#define LINES_AHEAD 4 /* lines of each row, prefetched before the first is read */
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
@@ -39,13 +38,6 @@ static struct columns_matrix *columns_matrix_new(const tamis_allocator *a, uint6
         m->free[m->n_free++] = (uint32_t)i;
     }
     return m;
-}
-
-/* A row narrower than a word; words hold whole rows. */
-ALWAYS_INLINE uint64_t narrow_row(const uint64_t *words, uint64_t row, uint64_t width)
-{
-    uint64_t at = row * width;
-    return word_load(&words[at >> 6]) >> (at & 63) & ((UINT64_C(1) << width) - 1);
 }
 
 static uint64_t wider(uint64_t width)
@@ -453,19 +445,10 @@ static void mark_owners(const struct columns_matrix *m, uint64_t first, const ui
 static void matrix_locate(const struct columns_matrix *m, rows_fn and_rows, const uint64_t *rows,
                           unsigned k, uint64_t *owners, size_t n)
 {
-    uint64_t left[CHUNK_WORDS], stride = m->width / 64;
-    const uint64_t *words = m->memory.data;
-    if (stride == 0) {
-        left[0] = UINT64_MAX;
-        for (unsigned j = 0; j < k && left[0]; j++)
-            left[0] &= narrow_row(words, rows[j], m->width);
-        mark_owners(m, 0, left, 1, owners, n);
-    }
-    for (uint64_t first = 0; first < stride; first += CHUNK_WORDS) {
-        uint64_t some = min_u64(CHUNK_WORDS, stride - first);
-        for (uint64_t i = 0; i < some; i++)
-            left[i] = UINT64_MAX;
-        if (and_rows(words + first, stride, some, rows, k, left))
+    uint64_t left[COLUMNS_CHUNK], words = (m->width + 63) / 64;
+    for (uint64_t first = 0; first < words; first += COLUMNS_CHUNK) {
+        uint64_t some = min_u64(COLUMNS_CHUNK, words - first);
+        if (columns_match(m->memory.data, m->width, rows, k, first, some, left, and_rows))
             mark_owners(m, first, left, some, owners, n);
     }
 }

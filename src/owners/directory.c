@@ -209,16 +209,11 @@ static void was_put(tamis_directory *d, struct owner *owner, uint64_t items)
 static bool plan_find(const struct column_plan *plans, size_t n, uint64_t items, double rate,
                       size_t *found)
 {
-    double waste = n < 16 ? 1.15 : n < 64 ? 1.35 : 4;
-    uint64_t best = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t cost = column_plan_cost(&plans[i], items, rate, waste);
-        if (cost && (!best || cost < best)) {
-            best = cost;
-            *found = i;
-        }
-    }
-    return best != 0;
+    struct column_choice choice = {items, rate, n < 16 ? 1.15 : n < 64 ? 1.35 : 4, 0, 0};
+    for (size_t i = 0; i < n; i++)
+        column_choice_offer(&choice, &plans[i], i);
+    *found = choice.best;
+    return choice.bits != 0;
 }
 
 /* Plans from the sizes of all owners, including this one. */
@@ -261,10 +256,9 @@ static tamis_error put_keys(tamis_directory *d, struct owner *owner, const struc
     if (!v)
         return TAMIS_ENOMEM;
     for (; made < columns; made++) {
-        size_t from = n * (size_t)made / columns, to = n * ((size_t)made + 1) / columns;
         if (!(v[made] = vector_new(a, &d->family, shape, false, true)))
             break;
-        v[made]->bits.kernel->fill(&v[made]->bits, digests + from, to - from);
+        column_fill(&v[made]->bits, digests, n, made, columns);
     }
     struct columns_put put = {owner->number, &owner->held, v, columns};
     tamis_error e = made == columns ? columns_put(&d->columns, &put, 1) : TAMIS_ENOMEM;
@@ -452,14 +446,6 @@ void tamis_directory_contact(tamis_directory *d, uint64_t age)
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
-static double planned_rate(const tamis_directory *d, const struct owner *owner, uint64_t items)
-{
-    const struct column_plan *plan = &d->plans[owner->plan];
-    size_t columns = owner->held.n;
-    double each = (double)((items + columns - 1) / columns);
-    return (double)columns * tamis_plan_rate(TAMIS_SPREAD, plan->units, plan->k, each);
-}
-
 void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts)
 {
     *facts = (tamis_directory_facts){.fpp = d->fpp, .bytes = sizeof *d};
@@ -477,7 +463,7 @@ void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts
         facts->owners += owner != NULL;
         facts->items += items;
         if (items && owner->keys) {
-            double rate = planned_rate(d, owner, items);
+            double rate = column_plan_rate(&d->plans[owner->plan], items);
             facts->fpp_now = rate > facts->fpp_now ? rate : facts->fpp_now;
         }
     }
