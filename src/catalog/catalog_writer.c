@@ -39,16 +39,12 @@ static bool segments_room(tamis_catalog_writer *w)
     return true;
 }
 
-static tamis_error segment_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag,
-                               size_t len, tamis_reason *reason)
+tamis_error writer_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag, size_t len,
+                       tamis_reason *reason)
 {
-    uint64_t at = spill_room(&w->spill, len);
-    int error = spill_write(&w->spill, tag, len, at);
-    if (error)
-        return file_fail(reason, error, w->path, "writing temporary data for");
-    s->tag_at = at;
+    s->tag_at = spill_room(&w->spill, len);
     s->tag_len = len;
-    return TAMIS_OK;
+    return spill_put(w, tag, len, s->tag_at, reason);
 }
 
 /* Adds a segment, whose distinct values are still to be filled in. */
@@ -79,6 +75,15 @@ tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struc
         return no_memory(reason);
     w->shapes[w->n_shapes++] =
         (struct shape_work){.shape = {relation, *plan}, .number = STRIP_NONE};
+    return TAMIS_OK;
+}
+
+tamis_error writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source column,
+                          tamis_reason *reason)
+{
+    if (!ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
+        return no_memory(reason);
+    w->shapes[shape].columns[w->shapes[shape].n++] = column;
     return TAMIS_OK;
 }
 
@@ -161,23 +166,19 @@ static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_sha
     if (!words)
         return no_memory(reason);
     strip_build(&bits, digests, n, place->columns, column_words, words);
-    int error = spill_write(&w->spill, words, 8 * column_words * place->columns, place->at);
-    return error ? file_fail(reason, error, w->path, "writing temporary data for") : TAMIS_OK;
+    return spill_put(w, words, 8 * column_words * place->columns, place->at, reason);
 }
 
 static tamis_error place_record(tamis_catalog_writer *w, uint32_t segment,
                                 const struct allotment *place, tamis_reason *reason)
 {
-    struct shape_work *shape = &w->shapes[place->shape];
-    uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
-    for (uint32_t i = 0; i < place->columns; i++) {
-        if (!array_room(&w->allocator, &shape->columns, shape->n, &shape->room,
-                        sizeof *shape->columns))
-            return no_memory(reason);
-        shape->columns[shape->n++] =
-            (struct column_source){segment, STRIP_NONE, place->at + i * bytes};
+    uint64_t bytes = 8 * strip_column_words(w->shapes[place->shape].shape.plan.units);
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < place->columns && e == TAMIS_OK; i++) {
+        struct column_source column = {segment, STRIP_NONE, place->at + i * bytes};
+        e = writer_column(w, place->shape, column, reason);
     }
-    return strips_write(w, shape, false, reason);
+    return e == TAMIS_OK ? strips_write(w, &w->shapes[place->shape], false, reason) : e;
 }
 
 /* ---- held segments, and the plan ------------------------------------------------------------- */
@@ -316,7 +317,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
     struct segment_work s = {.records = g->records, .text = g->text ? g->text : g->values_len};
     tamis_error e = writer_ready(w, reason);
     if (e == TAMIS_OK)
-        e = segment_tag(w, &s, tag, len, reason);
+        e = writer_tag(w, &s, tag, len, reason);
     if (e == TAMIS_OK)
         e = writer_segment(w, &s, reason);
     if (e != TAMIS_OK)
@@ -439,7 +440,7 @@ tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const
     pthread_mutex_lock(&w->lock);
     tamis_error e = old_segment(w, segment, reason);
     if (e == TAMIS_OK)
-        e = segment_tag(w, &w->segments[segment], tag, len, reason);
+        e = writer_tag(w, &w->segments[segment], tag, len, reason);
     pthread_mutex_unlock(&w->lock);
     return e;
 }

@@ -22,11 +22,6 @@
 #define FRONT_TEXT   200   /* 1/200 of the text for all fronts */
 #define FRONT_SPARE  65536 /* in bits, or this much if there is little text */
 
-static tamis_error spill_failed(const tamis_catalog_writer *w, int error, tamis_reason *reason)
-{
-    return error ? file_fail(reason, error, w->path, "writing temporary data for") : TAMIS_OK;
-}
-
 /* ---- words in order -------------------------------------------------------------------------- */
 
 /* Sorts by the first 33 bits, 11 at a time; few hashes agree in all of those. */
@@ -180,7 +175,7 @@ static tamis_error merge_close(struct merge *m, tamis_reason *reason)
 {
     mem_free(&m->w->allocator, m->runs, m->room, sizeof *m->runs);
     mem_free(&m->w->allocator, m->heap, m->room, sizeof *m->heap);
-    return spill_failed(m->w, m->error, reason);
+    return spill_result(m->w, m->error, "writing temporary data for", reason);
 }
 
 /* Merges the last sixteen runs into one. */
@@ -223,7 +218,7 @@ static tamis_error run_write(tamis_catalog_writer *w, struct front_work *f, tami
     if (!array_room(&w->allocator, &f->runs, f->n_runs, &f->runs_room, sizeof *f->runs))
         return no_memory(reason);
     struct front_run run = {spill_room(&w->spill, len), f->n, 0};
-    tamis_error e = spill_failed(w, spill_write(&w->spill, f->words, len, run.at), reason);
+    tamis_error e = spill_put(w, f->words, len, run.at, reason);
     if (e != TAMIS_OK)
         return e;
     f->runs[f->n_runs++] = run;
@@ -448,10 +443,10 @@ static tamis_error pack_end(struct packer *p, tamis_reason *reason)
     if (p->n_ends < RUN_WORDS && p->bucket >> p->front->buckets == 0)
         return TAMIS_OK;
     size_t len = p->n_ends * sizeof *p->ends;
-    int error = spill_write(&p->w->spill, p->ends, len, p->ends_at);
+    tamis_error e = spill_put(p->w, p->ends, len, p->ends_at, reason);
     p->ends_at += len;
     p->n_ends = 0;
-    return spill_failed(p->w, error, reason);
+    return e;
 }
 
 static tamis_error pack_word(struct packer *p, uint64_t word, tamis_reason *reason)

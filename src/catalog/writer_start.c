@@ -30,9 +30,8 @@ static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
     w->schema.allocator = &w->allocator;
     tamis_error e =
         beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), reason);
-    int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
-    if (error)
-        e = file_fail(reason, error, w->path, "writing temporary data for");
+    if (e == TAMIS_OK)
+        e = spill_result(w, spill_open(&w->spill, &w->file), "writing temporary data for", reason);
     return e == TAMIS_OK ? new_file_init(w, reason) : e;
 }
 
