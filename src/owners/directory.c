@@ -245,11 +245,12 @@ static tamis_error plan_again(tamis_directory *d, uint64_t items, size_t *found)
     return TAMIS_OK;
 }
 
-/* Vectors of the plan filled with the keys, in that many columns. */
+/* Vectors of the plan, filled with the keys, become the columns of the owner. */
 static tamis_error put_keys(tamis_directory *d, struct owner *owner, const struct column_plan *plan,
-                            const tamis_digest *digests, size_t n, uint32_t columns)
+                            const tamis_digest *digests, size_t n)
 {
     const tamis_allocator *a = &d->allocator;
+    uint32_t columns = column_plan_columns(plan, n);
     struct shape shape = {TAMIS_SPREAD, plan->units, plan->k};
     struct vector **v = mem_new(a, columns, sizeof(struct vector *));
     uint32_t made = 0;
@@ -275,7 +276,6 @@ tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tami
         return fail(reason, TAMIS_ELIMIT, "more keys than an owner can have");
     struct owner *owner = NULL;
     size_t plan = 0;
-    uint32_t columns = 0;
     tamis_error e = TAMIS_OK;
     if (n && !plan_find(d->plans, d->n_plans, n, d->fpp, &plan))
         e = plan_again(d, n, &plan);
@@ -283,8 +283,7 @@ tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tami
         return fail_so(reason, e);
     e = owner_get(d, name, &owner, reason);
     if (e == TAMIS_OK && n) {
-        columns = column_plan_columns(&d->plans[plan], n);
-        e = fail_so(reason, put_keys(d, owner, &d->plans[plan], digests, n, columns));
+        e = fail_so(reason, put_keys(d, owner, &d->plans[plan], digests, n));
     } else if (e == TAMIS_OK) {
         columns_drop(&d->columns, &owner->held);
     }
