@@ -157,20 +157,20 @@ static bool take_line(void *context, const char *what, struct line *l)
 {
     struct copies *c = context;
     if (strcmp(what, "next") == 0) {
-        c->next = line_number(l, 10);
+        c->next = text_number(l, 10);
         return true;
     }
     if (strcmp(what, "file") == 0)
-        return copies_add_file(c, line_number(l, 10));
-    const char *name = strcmp(what, "host") == 0 ? line_word(l) : "";
+        return copies_add_file(c, text_number(l, 10));
+    const char *name = strcmp(what, "host") == 0 ? text_word(l) : "";
     struct known_host *h = host_valid(name) ? copies_add(c, name) : NULL;
     if (!h)
         return false;
-    h->version = line_number(l, 10);
-    h->as_of = line_whole(l);
-    h->failed = line_number(l, 10);
-    h->catalog = line_text(l);
-    h->doubt = line_text(l);
+    h->version = text_number(l, 10);
+    h->as_of = text_whole(l);
+    h->failed = text_number(l, 10);
+    h->catalog = text_quoted(l);
+    h->doubt = text_quoted(l);
     return true;
 }
 

@@ -195,21 +195,21 @@ bool manifest_write(const struct manifest *m, bool own, const struct seal *seal,
 static bool read_piece(struct manifest *m, struct line *l, bool own)
 {
     struct piece p = {0};
-    p.slot = (uint32_t)line_number(l, 10);
-    p.serial = line_number(l, 10);
-    uint64_t kind = line_number(l, 10);
+    p.slot = (uint32_t)text_number(l, 10);
+    p.serial = text_number(l, 10);
+    uint64_t kind = text_number(l, 10);
     p.kind = (enum piece_kind)kind;
-    p.day = line_whole(l);
-    p.bytes = line_number(l, 10);
-    p.records = line_number(l, 10);
-    p.sum[0] = line_number(l, 16);
-    p.sum[1] = line_number(l, 16);
+    p.day = text_whole(l);
+    p.bytes = text_number(l, 10);
+    p.records = text_number(l, 10);
+    p.sum[0] = text_number(l, 16);
+    p.sum[1] = text_number(l, 16);
     if (own) {
-        p.sent = line_number(l, 10) == 1;
-        p.gone = line_number(l, 10) == 1;
-        p.weight = line_number(l, 10);
-        p.first = line_number(l, 10);
-        p.last = line_number(l, 10);
+        p.sent = text_number(l, 10) == 1;
+        p.gone = text_number(l, 10) == 1;
+        p.weight = text_number(l, 10);
+        p.first = text_number(l, 10);
+        p.last = text_number(l, 10);
     }
     bool good =
         !l->bad && !l->at && kind <= PIECE_GAP && m->n < PIECE_MAX && p.day >= 0 && p.day < 4000000;
@@ -228,23 +228,23 @@ static bool take_line(void *context, const char *what, struct line *l)
     const struct manifest_lines *r = context;
     struct manifest *m = r->m;
     if (strcmp(what, "host") == 0 && !m->host[0]) {
-        line_copy(l, m->host, sizeof m->host);
-        m->epoch = line_number(l, 10);
-        m->version = line_number(l, 10);
-        m->as_of = line_whole(l);
-        m->failed = line_number(l, 10);
+        text_copy(l, m->host, sizeof m->host);
+        m->epoch = text_number(l, 10);
+        m->version = text_number(l, 10);
+        m->as_of = text_whole(l);
+        m->failed = text_number(l, 10);
         return host_valid(m->host);
     }
     if (strcmp(what, "catalog") == 0 && !m->catalog) {
-        m->catalog = line_text(l);
+        m->catalog = text_quoted(l);
         return true;
     }
     if (strcmp(what, "piece") == 0)
         return read_piece(m, l, r->own);
     if (strcmp(what, "input") != 0)
         return false;
-    uint64_t bytes = line_number(l, 10);
-    char *name = line_text(l);
+    uint64_t bytes = text_number(l, 10);
+    char *name = text_quoted(l);
     bool kept = !l->bad && name && manifest_cover(m, name, bytes);
     free(name);
     return kept;

@@ -203,7 +203,7 @@ static struct present *find_present(const struct syncing *s, const struct manife
 /* ---- what is there --------------------------------------------------------------------------- */
 
 /* 1, 0: nothing there, -1: the carrier cannot be reached, and the sync fails. */
-static int fetch(struct syncing *s, const char *owner, struct bytes *out)
+static int fetch_bytes(struct syncing *s, const char *owner, struct bytes *out)
 {
     int there = fleet_fetch(s->carrier, owner, out);
     if (there < 0 && !s->failed)
@@ -277,7 +277,7 @@ static bool take_pieces(struct syncing *s, const struct manifest *m, struct know
             continue;
         }
         snprintf(owner, sizeof owner, "%s/%" PRIu32, m->host, p->slot);
-        if (fetch(s, owner, &bytes) == 1 && take_piece(s, m, p, &bytes))
+        if (fetch_bytes(s, owner, &bytes) == 1 && take_piece(s, m, p, &bytes))
             continue;
         *behind = true;
         day_write(p->day, day);
@@ -318,7 +318,7 @@ static bool take_host(struct syncing *s, const char *name)
         h->version = was ? was->version : 0;
     for (int i = 0; good && behind && i < TRIES; i++) {
         struct manifest m = {0};
-        read = fetch(s, name, &bytes) == 1 &&
+        read = fetch_bytes(s, name, &bytes) == 1 &&
                manifest_read(&m, bytes.data, bytes.len, false, &s->copies->seal) &&
                strcmp(m.host, name) == 0;
         old = read && m.version < h->version; /* put back by an attacker, or from a backup */

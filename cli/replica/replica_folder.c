@@ -72,17 +72,17 @@ static void boot_id(char out[64])
 static bool take_owner(struct replicas *r, struct line *l)
 {
     char name[TAMIS_OWNER_MAX + 1];
-    const char *quoted = line_word(l);
+    const char *quoted = text_word(l);
     struct replica *replica =
         carrier_unquote(quoted, strlen(quoted), name, sizeof name) ? replicas_get(r, name) : NULL;
     if (!replica)
         return false;
-    replica->epoch = line_number(l, 10);
-    replica->version = line_number(l, 10);
-    replica->heard = line_number(l, 10);
-    replica->lease = line_number(l, 10);
-    replica->beat = line_number(l, 10);
-    replica->delay = line_whole(l);
+    replica->epoch = text_number(l, 10);
+    replica->version = text_number(l, 10);
+    replica->heard = text_number(l, 10);
+    replica->lease = text_number(l, 10);
+    replica->beat = text_number(l, 10);
+    replica->delay = text_whole(l);
     return true;
 }
 
@@ -92,14 +92,14 @@ static bool take_line(void *context, const char *what, struct line *l)
     char here[sizeof r->boot];
     if (strcmp(what, "boot") == 0) {
         boot_id(here);
-        line_copy(l, r->boot, sizeof r->boot);
+        text_copy(l, r->boot, sizeof r->boot);
         if (strcmp(r->boot, here) != 0)
             r->boot[0] = 0;
     } else if (strcmp(what, "reached") == 0) {
-        r->reached = line_number(l, 10);
-        r->every = line_number(l, 10);
+        r->reached = text_number(l, 10);
+        r->every = text_number(l, 10);
     } else if (strcmp(what, "position") == 0) {
-        line_copy(l, r->position, sizeof r->position);
+        text_copy(l, r->position, sizeof r->position);
     } else if (strcmp(what, "serve") == 0 && l->at && strlen(l->at) < sizeof r->serve) {
         memcpy(r->serve, l->at, strlen(l->at) + 1); /* it may have spaces */
         l->at = NULL;

@@ -41,7 +41,7 @@ void text_put_word(struct bytes *out, const char *text)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-char *line_word(struct line *l)
+char *text_word(struct line *l)
 {
     char *start = l->at;
     l->bad |= !start || *start == 0;
@@ -54,27 +54,27 @@ char *line_word(struct line *l)
     return start;
 }
 
-uint64_t line_number(struct line *l, int base)
+uint64_t text_number(struct line *l, int base)
 {
-    char *text = line_word(l), *end;
+    char *text = text_word(l), *end;
     errno = 0;
     uint64_t value = strtoull(text, &end, base);
     l->bad |= !isxdigit((unsigned char)*text) || *end || errno;
     return value;
 }
 
-int64_t line_whole(struct line *l)
+int64_t text_whole(struct line *l)
 {
-    char *text = line_word(l), *end;
+    char *text = text_word(l), *end;
     errno = 0;
     int64_t value = strtoll(text, &end, 10);
     l->bad |= isspace((unsigned char)*text) || end == text || *end || errno;
     return value;
 }
 
-char *line_text(struct line *l)
+char *text_quoted(struct line *l)
 {
-    const char *text = line_word(l);
+    const char *text = text_word(l);
     size_t len = strlen(text);
     bool none = strcmp(text, "-") == 0;
     char *out = none ? NULL : malloc(len + 2);
@@ -82,9 +82,9 @@ char *line_text(struct line *l)
     return out;
 }
 
-void line_copy(struct line *l, char *out, size_t room)
+void text_copy(struct line *l, char *out, size_t room)
 {
-    const char *text = line_word(l);
+    const char *text = text_word(l);
     size_t len = strlen(text);
     l->bad |= len >= room;
     if (!l->bad)
@@ -108,7 +108,7 @@ bool text_read(const struct bytes *text, const char *title, const char *end, lin
             break;
         *next++ = 0;
         ended = end && strcmp(at, end) == 0;
-        good = ended || (take(context, line_word(&line), &line) && !line.bad && !line.at);
+        good = ended || (take(context, text_word(&line), &line) && !line.bad && !line.at);
     }
     free(copy);
     return good && (ended || !end);

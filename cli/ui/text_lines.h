@@ -17,11 +17,11 @@ struct line {
     char *at; /* NULL: no more words */
     bool bad;
 };
-char *line_word(struct line *l);
-uint64_t line_number(struct line *l, int base);
-int64_t line_whole(struct line *l);                     /* it may be negative */
-char *line_text(struct line *l);                        /* as text_put_word wrote it, to be freed */
-void line_copy(struct line *l, char *out, size_t room); /* a word of less than `room` bytes */
+char *text_word(struct line *l);
+uint64_t text_number(struct line *l, int base);
+int64_t text_whole(struct line *l);                     /* it may be negative */
+char *text_quoted(struct line *l);                      /* as text_put_word wrote it, to be freed */
+void text_copy(struct line *l, char *out, size_t room); /* a word of less than `room` bytes */
 
 /* Takes a line that begins with the word `what`. */
 typedef bool (*line_fn)(void *context, const char *what, struct line *rest);

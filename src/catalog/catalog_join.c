@@ -156,7 +156,7 @@ tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *fro
                     "the joined catalog has different attributes or a different key");
     j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
     j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
-    tamis_error e = j.number && j.words ? TAMIS_OK : no_memory(&why);
+    tamis_error e = j.number && j.words ? TAMIS_OK : writer_no_memory(&why);
     pthread_mutex_lock(&w->lock);
     if (e == TAMIS_OK)
         e = writer_ready(w, &why);

@@ -54,7 +54,7 @@ tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s
     if (w->n_segments >= SEGMENTS_MAX)
         return fail(reason, TAMIS_ELIMIT, "a catalog has at most 2^31 segments");
     if (!segments_room(w))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->segments[w->n_segments++] = *s;
     w->live++;
     return TAMIS_OK;
@@ -72,7 +72,7 @@ tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struc
                          tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, shapes, n_shapes, shapes_room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->shapes[w->n_shapes++] =
         (struct shape_work){.shape = {relation, *plan}, .number = STRIP_NONE};
     return TAMIS_OK;
@@ -82,7 +82,7 @@ tamis_error writer_column(tamis_catalog_writer *w, uint32_t shape, struct column
                           tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->shapes[shape].columns[w->shapes[shape].n++] = column;
     return TAMIS_OK;
 }
@@ -164,7 +164,7 @@ static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_sha
     struct bits bits = shape_bits(shape, &w->family);
     uint64_t *words = scratch_words(scratch, &w->allocator, column_words * place->columns);
     if (!words)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     strip_build(&bits, digests, n, place->columns, column_words, words);
     return spill_put(w, words, 8 * column_words * place->columns, place->at, reason);
 }
@@ -197,7 +197,7 @@ static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t
     struct held *held = mem_new(&w->allocator, 1, held_size(n));
     tamis_error e = TAMIS_OK;
     if (!held)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     *held = (struct held){.next = w->held, .segment = segment, .n = n};
     w->held = held;
     w->held_bytes += held_size(n);
@@ -219,7 +219,7 @@ static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, boo
     size_t n = 0, found = 0;
     tamis_error e = TAMIS_OK;
     if (!sizes)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     for (size_t i = 0; i < w->n_segments; i++) {
         uint32_t size = segment_distinct(w, i)[relation];
         if (size && size != DISTINCT_UNKNOWN)
@@ -359,7 +359,7 @@ static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g,
         most = max_u64(most, gathered(g, r));
     tamis_digest *list = mem_new(&g->allocator, most, sizeof *list);
     if (!list)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
         if (places[r].columns == 0)
             continue;
@@ -386,7 +386,7 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
         return fail(reason, TAMIS_EARG, "the gatherer belongs to another catalog");
     tamis_error e = gather_settle(g);
     if (e != TAMIS_OK)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     pthread_mutex_lock(&w->lock);
     bool built = w->planned;
     e = put_begin(w, g, tag, len, places, shapes, &why);

@@ -152,7 +152,7 @@ ALWAYS_INLINE tamis_range *segment_bounds(const tamis_catalog_writer *w, size_t 
                            round_up(4 * schema_relations(&w->schema), 8));
 }
 
-ALWAYS_INLINE tamis_error no_memory(tamis_reason *reason)
+ALWAYS_INLINE tamis_error writer_no_memory(tamis_reason *reason)
 {
     return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
 }

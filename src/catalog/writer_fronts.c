@@ -56,7 +56,7 @@ static tamis_error words_settle(tamis_catalog_writer *w, struct front_work *f, t
         return TAMIS_OK;
     uint64_t *spare = mem_new(&w->allocator, n, sizeof *spare);
     if (!spare)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     sort_words(f->words, spare, n);
     mem_free(&w->allocator, spare, n, sizeof *spare);
     for (size_t i = 0; i < n; i++)
@@ -136,7 +136,7 @@ static tamis_error merge_open(struct merge *m, tamis_catalog_writer *w, const st
     if (!m->runs || !m->heap) {
         mem_free(&w->allocator, m->runs, room, sizeof *m->runs);
         mem_free(&w->allocator, m->heap, room, sizeof *m->heap);
-        return no_memory(reason);
+        return writer_no_memory(reason);
     }
     for (size_t i = 0; i < room; i++) {
         struct run_reader *r = &m->runs[i];
@@ -216,7 +216,7 @@ static tamis_error run_write(tamis_catalog_writer *w, struct front_work *f, tami
 {
     size_t len = f->n * sizeof *f->words;
     if (!array_room(&w->allocator, &f->runs, f->n_runs, &f->runs_room, sizeof *f->runs))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     struct front_run run = {spill_room(&w->spill, len), f->n, 0};
     tamis_error e = spill_put(w, f->words, len, run.at, reason);
     if (e != TAMIS_OK)
@@ -277,7 +277,7 @@ tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_
             e = words_relieve(w, reason);
         if (e == TAMIS_OK &&
             !array_room(&w->allocator, &f->words, f->n + some - 1, &f->room, sizeof *f->words))
-            return no_memory(reason);
+            return writer_no_memory(reason);
         for (size_t i = 0; i < some && e == TAMIS_OK; i++)
             f->words[f->n++] = digests[done + i].a;
         w->front_words += some;
@@ -348,7 +348,7 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     tamis_error e = fresh_count(w, attribute, &n, reason);
     for (; e == TAMIS_OK && i != STRIP_NONE; i = w->old->fronts[i].next) {
         if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
-            return no_memory(reason);
+            return writer_no_memory(reason);
         last = &w->plans[w->n_plans++];
         *last = (struct front_plan){.head = w->old->fronts[i], .old = &w->old->fronts[i]};
         before += last->head.n;
@@ -358,7 +358,7 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     if (n && (!last || last->head.n + n > last->head.most)) {
         uint64_t most = 2 * max_u64(max_u64(n, before), FRONT_FIRST);
         if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
-            return no_memory(reason);
+            return writer_no_memory(reason);
         last = &w->plans[w->n_plans++];
         *last = (struct front_plan){.head = {.attribute = attribute,
                                              .most = min_u64(most, UINT32_MAX - 1),

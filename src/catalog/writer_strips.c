@@ -15,7 +15,7 @@ tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason)
                         .sections = CATALOG_SECTIONS};
     w->sink.start = w->sink.at = outline_header_len(&o);
     w->sink.buffer = mem_new(&w->allocator, 1, SINK_BUFFER);
-    return w->sink.buffer ? TAMIS_OK : no_memory(reason);
+    return w->sink.buffer ? TAMIS_OK : writer_no_memory(reason);
 }
 
 void new_file_free(tamis_catalog_writer *w)
@@ -30,7 +30,7 @@ static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
     struct new_file *o = &w->sink;
     size_t len = o->n_sums * sizeof *o->sums;
     if (!ROOM_FOR_ONE(w, sink.pages, sink.n, sink.room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     struct sums_page page = {spill_room(&w->spill, len), hash_of(o->sums, len)};
     o->pages[o->n++] = page;
     o->n_sums = 0;
@@ -189,7 +189,7 @@ static tamis_error strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_
                                 tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, strips, n_strips, strips_room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->strips[w->n_strips++] =
         (struct catalog_strip){.shape = shape, .width = strip_width(n), .n = n};
     return TAMIS_OK;
@@ -198,7 +198,7 @@ static tamis_error strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_
 static tamis_error column_record(tamis_catalog_writer *w, uint32_t segment, tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, columns, n_columns, columns_room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->columns[w->n_columns++] = segment;
     return TAMIS_OK;
 }
@@ -240,7 +240,7 @@ static tamis_error strip_write(tamis_catalog_writer *w, struct shape_work *shape
     uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
     struct strip_room *room = strip_room_new(w, shape->shape.plan.units, n);
     if (!room)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     tamis_error e = strip_bytes(w, shape, n, room, reason);
     mem_free(&w->allocator, room, 1, strip_room_size(room->stride, n));
     if (e == TAMIS_OK)
