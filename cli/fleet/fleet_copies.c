@@ -148,7 +148,7 @@ bool copies_write(const struct copies *c)
     text_put(&text, "end\n");
     snprintf(path, sizeof path, "%s/status", c->folder);
     bool good =
-        (!text.failed || no_memory(c->folder)) && file_put(path, text.data, text.len, false);
+        (!text.failed || no_memory(c->folder)) && file_put(path, text.data, text.len, PUT_PRIVATE);
     free(text.data);
     return good;
 }

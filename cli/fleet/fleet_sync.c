@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "fleet.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,19 +222,6 @@ static bool piece_right(const struct manifest *m, const struct piece *p, const t
     return there && len == (size_t)expected && memcmp(there, tag, len) == 0;
 }
 
-/* Writes it to the temporary file, to be mapped. */
-static bool piece_put(const struct syncing *s, const struct bytes *bytes)
-{
-    unlink(s->piece);
-    FILE *file = fopen(s->piece, "wbx");
-    bool good = file && fwrite(bytes->data, 1, bytes->len, file) == bytes->len;
-    if (file && fclose(file) != 0)
-        good = false;
-    if (!good)
-        complain("%s: %s: make room, or check the permissions", strerror(errno), s->piece);
-    return good;
-}
-
 /* Joins a piece; false: it is damaged or forged, or s->failed. */
 static bool take_piece(struct syncing *s, const struct manifest *m, const struct piece *p,
                        const struct bytes *bytes)
@@ -246,7 +232,7 @@ static bool take_piece(struct syncing *s, const struct manifest *m, const struct
     sum_of(bytes->data, bytes->len, sum);
     if (bytes->len != p->bytes || sum[0] != p->sum[0] || sum[1] != p->sum[1])
         return false;
-    if (!piece_put(s, bytes))
+    if (!file_put(s->piece, bytes->data, bytes->len, PUT_PRIVATE | PUT_LOOSE)) /* to be mapped */
         return s->failed = true, false;
     bool right =
         tamis_catalog_open(&c, s->piece, &options, NULL) == TAMIS_OK && piece_right(m, p, c);

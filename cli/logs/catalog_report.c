@@ -91,17 +91,6 @@ static void report_inputs(const tamis_catalog *catalog)
     inputs_free(&inputs);
 }
 
-static bool open_catalog(tamis_catalog **catalog, const char *path,
-                         const struct store_options *options)
-{
-    tamis_reason reason = {0};
-    WIPED_KEY key[TAMIS_KEY_LEN];
-    tamis_open_options o;
-    if (!store_open(options, path, key, &o))
-        return false;
-    return succeeded(tamis_catalog_open(catalog, path, &o, &reason), &reason, path);
-}
-
 int catalog_inputs(const char *operand, const struct store_options *options, bool json)
 {
     struct target t = {0};
@@ -115,13 +104,13 @@ int catalog_inputs(const char *operand, const struct store_options *options, boo
 
 int catalog_report(const char *operand, const struct store_options *options, bool json)
 {
-    tamis_catalog *catalog;
     tamis_catalog_facts f;
-    char *path = catalog_meant(operand);
-    bool open = path && open_catalog(&catalog, path, options);
-    free(path);
-    if (!open)
+    char *path;
+    tamis_catalog *catalog = catalog_open(operand, options, &path);
+    if (!catalog) {
+        free(path);
         return TROUBLE;
+    }
     tamis_catalog_info(catalog, &f);
     report_open(json);
     report_text("kind", "kind", "catalog");
@@ -136,5 +125,6 @@ int catalog_report(const char *operand, const struct store_options *options, boo
     report_relations(catalog);
     report_end();
     tamis_catalog_close(catalog);
+    free(path); /* until now the name of the mapped file */
     return FOUND;
 }

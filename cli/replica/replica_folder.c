@@ -171,7 +171,8 @@ bool replicas_write(const struct replicas *r)
                  replica->beat, replica->delay);
     }
     snprintf(path, sizeof path, "%s/status", r->folder);
-    bool good = (!text.failed || no_memory(r->folder)) && file_put(path, text.data, text.len, true);
+    bool good =
+        (!text.failed || no_memory(r->folder)) && file_put(path, text.data, text.len, PUT_LOOSE);
     bytes_end(&text);
     return good;
 }

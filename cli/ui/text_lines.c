@@ -135,11 +135,13 @@ static tamis_error put_whole(const void *of, unsigned flags,
     return e != TAMIS_OK ? e : write(context, whole->data, whole->len) == 0 ? TAMIS_OK : TAMIS_EIO;
 }
 
-bool file_put(const char *path, const void *data, size_t len, bool loose)
+bool file_put(const char *path, const void *data, size_t len, unsigned flags)
 {
     const struct carrier_part whole = {data, len};
-    const struct saved what = {
-        .of = &whole, .encode = put_whole, .key_inside = !loose, .loose = loose};
+    const struct saved what = {.of = &whole,
+                               .encode = put_whole,
+                               .key_inside = flags & PUT_PRIVATE,
+                               .loose = flags & PUT_LOOSE};
     tamis_reason reason = {0};
     return succeeded(file_save(&what, path, &reason), &reason, path);
 }

@@ -30,9 +30,13 @@ typedef bool (*line_fn)(void *context, const char *what, struct line *rest);
 bool text_read(const struct bytes *text, const char *title, const char *end, line_fn take,
                void *context);
 
-/* Whole files. file_slurp fails with errno, file_put after complaining. `loose`: readable by anyone, and not synced,
-   because it will soon be written again. */
+enum put_flags {
+    PUT_PRIVATE = 1, /* readable by its owner only */
+    PUT_LOOSE = 2    /* not synced: it will soon be written again, or removed */
+};
+
+/* Whole files. file_slurp fails with errno, file_put after complaining. */
 bool file_slurp(const char *path, struct bytes *out);
-bool file_put(const char *path, const void *data, size_t len, bool loose);
+bool file_put(const char *path, const void *data, size_t len, unsigned flags);
 
 #endif
