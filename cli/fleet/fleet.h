@@ -87,7 +87,7 @@ bool manifest_write(const struct manifest *m, bool own, const struct seal *seal,
 bool manifest_read(struct manifest *m, const void *data, size_t len, bool own,
                    const struct seal *seal);
 
-/* ---- small things ---- */
+/* ---- checksums, days, tags ---- */
 
 /* BLAKE2b: nobody can make other bytes with the same checksum. */
 void sum_of(const void *data, size_t len, uint64_t sum[2]);

@@ -134,7 +134,7 @@ static bool group_join(struct syncing *s, struct group *g, const tamis_catalog *
     return succeeded(e, &reason, path);
 }
 
-/* ---- what is here ---------------------------------------------------------------------------- */
+/* ---- pieces in the copies -------------------------------------------------------------------- */
 
 static int compare_present(const void *a, const void *b)
 {
@@ -199,7 +199,7 @@ static struct present *find_present(const struct syncing *s, const struct manife
                         : NULL;
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- pieces at the carrier ------------------------------------------------------------------- */
 
 /* 1, 0: nothing there, -1: the carrier cannot be reached, and the sync fails. */
 static int fetch_bytes(struct syncing *s, const char *owner, struct bytes *out)
@@ -427,7 +427,7 @@ static void remove_files(const struct syncing *s, bool good)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the sync -------------------------------------------------------------------------------- */
 
 static void syncing_free(struct syncing *s)
 {

@@ -154,7 +154,7 @@ static bool find_server(struct locating *l, const char *address)
     return serve_address_read(&at, address) && ask_connect(&l->server, &at);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- keys and owners ------------------------------------------------------------------------- */
 
 static bool locate_batch(void *context, struct batch *b)
 {

@@ -296,7 +296,7 @@ void fronts_free(tamis_catalog_writer *w)
     mem_free(&w->allocator, w->plans, w->plans_room, sizeof *w->plans);
 }
 
-/* ---- what is to be written ------------------------------------------------------------------- */
+/* ---- planning -------------------------------------------------------------------------------- */
 
 /* The next new key that no front of the old version contains. */
 static bool fresh_next(struct merge *m, uint32_t attribute, uint64_t *word, tamis_error *e,

@@ -226,7 +226,7 @@ uint32_t head_find(const struct head *head, uint32_t id)
     return at < head->n && get_u32(first + head->layer_len * (size_t)at) == id ? at : head->n;
 }
 
-/* ---- the whole body -------------------------------------------------------------------------- */
+/* ---- the body of a header -------------------------------------------------------------------- */
 
 /* The length up to the layers. */
 static uint64_t before_layers(const struct head *head)

@@ -443,7 +443,7 @@ void tamis_directory_contact(tamis_directory *d, uint64_t age)
     atomic_store(&d->contact, now > age ? now - age : 1);
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts)
 {
