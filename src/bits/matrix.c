@@ -115,8 +115,7 @@ bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *co
 {
     uint64_t rows[K_MAX];
     matrix->bits.kernel->positions(&matrix->bits, digest, rows);
-    return columns_match(matrix->bits.words, matrix->width, rows, matrix->bits.k, 0,
-                         matrix_words(matrix), columns, kernel_rows());
+    return columns_match(matrix, rows, 0, matrix_words(matrix), columns, kernel_rows());
 }
 
 /* The number of rows that a query reads before a non-member is rejected: each row leaves half the columns. */
@@ -132,8 +131,7 @@ static bool any_column(const struct matrix *matrix, const uint64_t *rows, rows_f
 {
     uint64_t left[COLUMNS_CHUNK], words = matrix_words(matrix);
     for (uint64_t i = 0; i < words; i += COLUMNS_CHUNK)
-        if (columns_match(matrix->bits.words, matrix->width, rows, matrix->bits.k, i,
-                          min_u64(COLUMNS_CHUNK, words - i), left, wide))
+        if (columns_match(matrix, rows, i, min_u64(COLUMNS_CHUNK, words - i), left, wide))
             return true;
     return false;
 }

@@ -40,12 +40,14 @@ struct matrix *matrix_fold(const struct matrix *matrix, const tamis_allocator *a
 #define COLUMNS_CHUNK \
     64 /* words of columns that are tested together, so that they fit on the stack: 4096 columns */
 
-/* Which columns have a one in each of the k rows? Sets left[i] to word first + i of the answer, for
+/* Which columns have a one in each of these k rows? Sets left[i] to word first + i of the answer, for
    i below n, and returns whether there are any. Rows of less than 64 bits have one word. */
-ALWAYS_INLINE bool columns_match(const uint64_t *words, uint64_t width, const uint64_t *rows,
-                                 unsigned k, uint64_t first, uint64_t n, uint64_t *left,
-                                 rows_fn and_rows)
+ALWAYS_INLINE bool columns_match(const struct matrix *matrix, const uint64_t *rows, uint64_t first,
+                                 uint64_t n, uint64_t *left, rows_fn and_rows)
 {
+    const uint64_t *words = matrix->bits.words;
+    uint64_t width = matrix->width;
+    unsigned k = matrix->bits.k;
     if (width < 64) {
         uint64_t all = (UINT64_C(1) << width) - 1;
         for (unsigned j = 0; j < k && all; j++)

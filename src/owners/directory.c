@@ -454,7 +454,7 @@ void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts
             facts->shapes++;
             facts->columns += g->used;
             facts->bits += g->used * g->rows;
-            facts->bytes += m->memory.size + m->width * 2 * sizeof(uint32_t);
+            facts->bytes += m->bits->memory.size + m->bits->width * 2 * sizeof(uint32_t);
         }
     for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
         const struct owner *owner = live_owner(d, i);
