@@ -5,21 +5,10 @@
 
 #include "ui/args.h"
 #include "find_target.h"
+#include "read/attrs.h"
 #include "ui/out.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
-
-/* "ip" or "ip+user". */
-static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, size_t room)
-{
-    size_t len = 0;
-    to[0] = 0;
-    for (; mask && len + 1 < room; mask &= mask - 1) {
-        int n = snprintf(to + len, room - len, "%s%s", len ? "+" : "",
-                         tamis_schema_name(schema, (uint32_t)__builtin_ctzll(mask)));
-        len += n > 0 ? (size_t)n : 0;
-    }
-}
 
 static void report_relation(const tamis_schema *schema, const tamis_relation_facts *r)
 {
@@ -27,7 +16,7 @@ static void report_relation(const tamis_schema *schema, const tamis_relation_fac
     bool combo = r->mask & (r->mask - 1);
     uint32_t first = (uint32_t)__builtin_ctzll(r->mask);
     const char *type = combo ? "combination" : tamis_type_name(tamis_schema_type(schema, first));
-    name_relation(schema, r->mask, name, sizeof name);
+    schema_names(schema, r->mask, name, sizeof name);
     if (r->front_keys)
         snprintf(front, sizeof front,
                  "; in front %llu keys, %llu bytes, fpp %.1g, %.0f %% forgotten",
