@@ -15,9 +15,12 @@ extern "C" {
 #define BENCH_RUNS  5    /* medians of this many */
 #define BENCH_CHUNK 1024 /* keys that are asked or added at once */
 
-double bench_now(void);  /* seconds by the clock */
-double bench_used(void); /* seconds of processor time of this thread: others do not count in */
-void bench_pin(void);    /* to one core, so that the caches are ours */
+double bench_now(void);   /* seconds by the clock */
+double bench_used(void);  /* seconds of processor time of this thread: others do not count in */
+double bench_spent(void); /* the same of all threads */
+/* Ends the program if a call of the library failed; the reason may be NULL. */
+void bench_must(tamis_error e, const tamis_reason *reason);
+void bench_pin(void); /* to one core, so that the caches are ours */
 uint64_t bench_mix(uint64_t x);
 /* A rank from 0 to most - 1 by Zipf's law, exponent 1; most <= BENCH_NAMES. */
 #define BENCH_NAMES 100000

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "bench.h"
 #include "tamis/replica.h"
@@ -17,21 +16,6 @@ struct message {
     uint8_t *data;
     size_t len, room;
 };
-
-static double cpu_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static void must(tamis_error e, const tamis_reason *reason)
-{
-    if (e == TAMIS_OK)
-        return;
-    fprintf(stderr, "bench_change: %s\n", reason ? reason->text : tamis_error_text(e));
-    exit(1);
-}
 
 static int gather(void *context, const void *data, size_t len)
 {
@@ -51,7 +35,7 @@ static int gather(void *context, const void *data, size_t len)
 static int take(void *context, const void *data, size_t len)
 {
     tamis_reason reason;
-    must(tamis_follower_take(context, data, len, 0, NULL, &reason), &reason);
+    bench_must(tamis_follower_take(context, data, len, 0, NULL, &reason), &reason);
     return 0;
 }
 
@@ -63,7 +47,7 @@ static void add_keys(tamis_filter *f, uint64_t from, uint64_t n)
         for (uint64_t j = 0; j < BENCH_CHUNK; j++)
             keys[j] = bench_mix(from + i + j);
         tamis_filter_digest_fixed(f, keys, sizeof *keys, BENCH_CHUNK, digests);
-        must(tamis_filter_add_many(f, digests, BENCH_CHUNK, NULL, NULL), NULL);
+        bench_must(tamis_filter_add_many(f, digests, BENCH_CHUNK, NULL, NULL), NULL);
     }
 }
 
@@ -85,25 +69,25 @@ static void changes(uint64_t n, tamis_growth growth, const char *name)
     uint64_t bytes = 0;
     if (growth == TAMIS_FIXED)
         options.capacity = n + (1 << 20);
-    must(tamis_filter_new(&f, &options, &reason), &reason);
+    bench_must(tamis_filter_new(&f, &options, &reason), &reason);
     add_keys(f, 0, n / BENCH_CHUNK * BENCH_CHUNK);
-    must(tamis_origin_new(&origin, f, &o, &reason), &reason);
-    must(tamis_follower_new(&follower, NULL, NULL), NULL);
-    must(tamis_origin_publish(origin, take, follower, &reason), &reason);
-    must(tamis_filter_clone(&copy, f), NULL);
+    bench_must(tamis_origin_new(&origin, f, &o, &reason), &reason);
+    bench_must(tamis_follower_new(&follower, NULL, NULL), NULL);
+    bench_must(tamis_origin_publish(origin, take, follower, &reason), &reason);
+    bench_must(tamis_filter_clone(&copy, f), NULL);
     for (int i = -1; i < ROUNDS; i++) { /* what is kept from then on is made the first time */
         add_keys(f, n + (uint64_t)(i + 1) * CHANGED, CHANGED);
         m.len = 0;
-        t[0] = cpu_now();
-        must(tamis_origin_publish(origin, gather, &m, &reason), &reason);
-        t[1] = cpu_now();
+        t[0] = bench_spent();
+        bench_must(tamis_origin_publish(origin, gather, &m, &reason), &reason);
+        t[1] = bench_spent();
         take(follower, m.data, m.len);
-        t[2] = cpu_now();
+        t[2] = bench_spent();
         m.len = 0;
-        must(tamis_filter_diff(copy, f, 0, gather, &m, &reason), &reason);
-        t[3] = cpu_now();
-        must(tamis_filter_apply(copy, m.data, m.len, &reason), &reason);
-        t[4] = cpu_now();
+        bench_must(tamis_filter_diff(copy, f, 0, gather, &m, &reason), &reason);
+        t[3] = bench_spent();
+        bench_must(tamis_filter_apply(copy, m.data, m.len, &reason), &reason);
+        t[4] = bench_spent();
         bytes = m.len;
         if (i >= 0)
             publish[i] = t[1] - t[0], follow[i] = t[2] - t[1], diff[i] = t[3] - t[2],

@@ -142,22 +142,14 @@ static void run_free(struct run *run)
     selection_free(run->selection);
 }
 
-/* Seconds of the processor, in this thread or in all: the machine may be shared. */
-static double processor(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* MB per second, the best of some runs. */
 static double speed(void (*body)(void *), struct run *run)
 {
     double best = 1e9;
     for (int i = 0; i <= BENCH_RUNS; i++) {
-        double start = processor(CLOCK_THREAD_CPUTIME_ID);
+        double start = bench_used();
         body(run);
-        double spent = processor(CLOCK_THREAD_CPUTIME_ID) - start;
+        double spent = bench_used() - start;
         best = spent < best ? spent : best;
     }
     return (double)run->text->len / best / 1e6;
@@ -293,9 +285,9 @@ static void file(const char *path, const char *name, const struct text *t)
         shared->run[i] = run_new(t);
     for (int round = 0; round < BENCH_RUNS; round++)
         for (int n = 1; n <= 2; n++) {
-            double before = processor(CLOCK_PROCESS_CPUTIME_ID);
+            double before = bench_spent();
             double rate = with_threads(path, t, shared, n);
-            double spent = processor(CLOCK_PROCESS_CPUTIME_ID) - before;
+            double spent = bench_spent() - before;
             best[n] = rate > best[n] ? rate : best[n];
             rate = (double)t->len / spent / 1e6;
             own = rate > own ? rate : own;

@@ -6,32 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "followed.h"
 #include "tamis/replica.h"
-
-/* Seconds of this process alone: the machine may be busy with others. */
-static double cpu_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static int count_bytes(void *context, const void *data, size_t len)
 {
     (void)data;
     *(uint64_t *)context += len;
     return 0;
-}
-
-static void must(tamis_error e)
-{
-    if (e == TAMIS_OK)
-        return;
-    fprintf(stderr, "bench_replica: %s\n", tamis_error_text(e));
-    exit(1);
 }
 
 /* ---- publishing ------------------------------------------------------------------------------ */
@@ -42,16 +25,16 @@ static double add_keys(tamis_filter *f, tamis_origin *origin, uint64_t from, uin
     enum { RUN = 64 };
     tamis_digest digests[RUN];
     uint64_t keys[RUN];
-    double start = cpu_now();
+    double start = bench_spent();
     for (uint64_t i = 0; i < n; i += RUN) {
         for (uint64_t j = 0; j < RUN; j++)
             keys[j] = bench_mix(from + i + j);
         tamis_filter_digest_fixed(f, keys, sizeof *keys, RUN, digests);
-        must(tamis_filter_add_many(f, digests, RUN, NULL, NULL));
+        bench_must(tamis_filter_add_many(f, digests, RUN, NULL, NULL), NULL);
         if (origin && tamis_origin_due(origin) != TAMIS_DUE_NOT)
-            must(tamis_origin_publish(origin, count_bytes, bytes, NULL));
+            bench_must(tamis_origin_publish(origin, count_bytes, bytes, NULL), NULL);
     }
-    return (cpu_now() - start) / (double)n * 1e9;
+    return (bench_spent() - start) / (double)n * 1e9;
 }
 
 static void publishing(uint64_t n, bool deletable)
@@ -62,12 +45,12 @@ static void publishing(uint64_t n, bool deletable)
     tamis_origin *origin;
     tamis_origin_facts facts;
     uint64_t bytes = 0;
-    must(tamis_filter_new(&plain, &options, NULL));
-    must(tamis_filter_new(&f, &options, NULL));
+    bench_must(tamis_filter_new(&plain, &options, NULL), NULL);
+    bench_must(tamis_filter_new(&f, &options, NULL), NULL);
     add_keys(plain, NULL, 0, n, NULL);
     add_keys(f, NULL, 0, n, NULL);
-    must(tamis_origin_new(&origin, f, &o, NULL));
-    must(tamis_origin_publish(origin, count_bytes, &bytes, NULL));
+    bench_must(tamis_origin_new(&origin, f, &o, NULL), NULL);
+    bench_must(tamis_origin_publish(origin, count_bytes, &bytes, NULL), NULL);
     uint64_t more = n / 2, snapshot = bytes;
     double alone = add_keys(plain, NULL, n, more, NULL);
     double with = add_keys(f, origin, n, more, &bytes);
@@ -87,12 +70,12 @@ static void one_delta(void)
     tamis_filter *f;
     tamis_origin *origin;
     uint64_t snapshot = 0, delta = 0;
-    must(tamis_filter_new(&f, &options, NULL));
+    bench_must(tamis_filter_new(&f, &options, NULL), NULL);
     add_keys(f, NULL, 0, 10000000, NULL);
-    must(tamis_origin_new(&origin, f, &o, NULL));
-    must(tamis_origin_publish(origin, count_bytes, &snapshot, NULL));
+    bench_must(tamis_origin_new(&origin, f, &o, NULL), NULL);
+    bench_must(tamis_origin_publish(origin, count_bytes, &snapshot, NULL), NULL);
     add_keys(f, NULL, 10000000, 1024, NULL);
-    must(tamis_origin_publish(origin, count_bytes, &delta, NULL));
+    bench_must(tamis_origin_publish(origin, count_bytes, &delta, NULL), NULL);
     printf("\n1,024 adds to 10 million keys: delta %llu bytes, snapshot %llu, 1/%.0f\n",
            (unsigned long long)delta, (unsigned long long)snapshot,
            (double)snapshot / (double)delta);
@@ -117,16 +100,16 @@ static void taking(void)
     tamis_directory *r;
     tamis_filter *f;
     tamis_origin *origin = NULL;
-    must(tamis_directory_new(&r, NULL, NULL));
-    must(tamis_filter_new(&f, &options, NULL));
+    bench_must(tamis_directory_new(&r, NULL, NULL), NULL);
+    bench_must(tamis_filter_new(&f, &options, NULL), NULL);
     add_keys(f, NULL, 0, KEYS, NULL);
     for (uint64_t i = 0; i < HOSTS; i++) {
         char name[24];
         tamis_origin_options o = {.owner = name, .beat = (uint64_t)3600 * 1000000000};
         snprintf(name, sizeof name, "host-%llu", (unsigned long long)i);
         tamis_origin_free(origin);
-        must(tamis_origin_new(&origin, f, &o, NULL));
-        must(tamis_origin_publish(origin, to_replicas, r, NULL));
+        bench_must(tamis_origin_new(&origin, f, &o, NULL), NULL);
+        bench_must(tamis_origin_publish(origin, to_replicas, r, NULL), NULL);
     }
     printf("\na delta taken at %d owners of %d keys\n\n%10s %14s %14s\n", HOSTS, KEYS, "keys",
            "bytes", "microseconds");
@@ -136,11 +119,12 @@ static void taking(void)
         for (unsigned i = 0; i < ROUNDS; i++) {
             struct kept m = {.n = 0};
             for (unsigned j = 0; j < changes; j++)
-                must(tamis_filter_add(f, &(uint64_t){bench_mix(next++)}, 8, NULL));
-            must(tamis_origin_publish(origin, kept_add, &m, NULL));
-            double start = cpu_now();
-            must(tamis_directory_take(r, NULL, m.part[0].data, m.part[0].len, 0, NULL, NULL));
-            took += cpu_now() - start;
+                bench_must(tamis_filter_add(f, &(uint64_t){bench_mix(next++)}, 8, NULL), NULL);
+            bench_must(tamis_origin_publish(origin, kept_add, &m, NULL), NULL);
+            double start = bench_spent();
+            bench_must(tamis_directory_take(r, NULL, m.part[0].data, m.part[0].len, 0, NULL, NULL),
+                       NULL);
+            took += bench_spent() - start;
             bytes += m.part[0].len;
             kept_free(&m);
         }
@@ -164,36 +148,36 @@ static void locating(uint64_t keys_each)
     tamis_filter *f = NULL;
     tamis_place places[16];
     uint64_t found = 0, doubts = 0;
-    must(tamis_directory_new(&r, NULL, NULL));
+    bench_must(tamis_directory_new(&r, NULL, NULL), NULL);
     for (uint64_t i = 0; i < HOSTS; i++) {
         char name[24];
         tamis_origin *origin;
         tamis_origin_options o = {.owner = name, .beat = (uint64_t)3600 * 1000000000};
         snprintf(name, sizeof name, "host-%llu", (unsigned long long)i);
         tamis_filter_free(f);
-        must(tamis_filter_new(&f, &options, NULL));
+        bench_must(tamis_filter_new(&f, &options, NULL), NULL);
         add_keys(f, NULL, i << 40, keys_each / 64 * 64, NULL);
-        must(tamis_origin_new(&origin, f, &o, NULL));
-        must(tamis_origin_publish(origin, to_replicas, r, NULL));
+        bench_must(tamis_origin_new(&origin, f, &o, NULL), NULL);
+        bench_must(tamis_origin_publish(origin, to_replicas, r, NULL), NULL);
         tamis_origin_free(origin);
     }
     double best = 1e9, single = 1e9;
     for (int run = 0; run < BENCH_RUNS; run++) {
-        double start = cpu_now();
+        double start = bench_spent();
         for (uint64_t i = 0; i < ASKED; i++) {
             uint64_t asked = bench_mix(UINT64_C(1) << 60 | i);
             size_t n = tamis_directory_locate(r, &asked, sizeof asked, places, 16);
             found += n;
             doubts += n && places[0].doubt;
         }
-        double ns = (cpu_now() - start) / ASKED * 1e9;
+        double ns = (bench_spent() - start) / ASKED * 1e9;
         best = ns < best ? ns : best;
-        start = cpu_now();
+        start = bench_spent();
         for (uint64_t i = 0; i < ASKED; i++) {
             uint64_t asked = bench_mix(UINT64_C(1) << 60 | i);
             found += tamis_filter_has(f, &asked, sizeof asked);
         }
-        ns = (cpu_now() - start) / ASKED * 1e9;
+        ns = (bench_spent() - start) / ASKED * 1e9;
         single = ns < single ? ns : single;
     }
     printf("%10llu %14.0f %14.1f %9.0f x %16.2f %8llu\n", (unsigned long long)keys_each, best,
@@ -245,13 +229,13 @@ static void host_start(struct host *h, uint64_t number, enum rule rule, double v
                        .dirty = rule == BY_DIRTY ? value : -1};
     tamis_origin_options o = {.owner = "host", .targets = t};
     memset(h, 0, sizeof *h);
-    must(tamis_filter_new(&h->filter, &options, NULL));
-    must(tamis_origin_new(&h->origin, h->filter, &o, NULL));
-    must(tamis_follower_new(&h->copy, NULL, NULL));
+    bench_must(tamis_filter_new(&h->filter, &options, NULL), NULL);
+    bench_must(tamis_origin_new(&h->origin, h->filter, &o, NULL), NULL);
+    bench_must(tamis_follower_new(&h->copy, NULL, NULL), NULL);
     h->first = h->next = number << 32;
     for (; h->next < h->first + START_KEYS; h->next++)
-        must(tamis_filter_add(h->filter, &h->next, sizeof h->next, NULL));
-    must(tamis_origin_publish(h->origin, to_copy, h, NULL));
+        bench_must(tamis_filter_add(h->filter, &h->next, sizeof h->next, NULL), NULL);
+    bench_must(tamis_origin_publish(h->origin, to_copy, h, NULL), NULL);
     h->bytes = 0;
 }
 
@@ -266,7 +250,7 @@ static void publish_if_due(struct host *h, enum rule rule)
 {
     if (rule == BY_TIMER || tamis_origin_due(h->origin) == TAMIS_DUE_NOT)
         return;
-    must(tamis_origin_publish(h->origin, to_copy, h, NULL));
+    bench_must(tamis_origin_publish(h->origin, to_copy, h, NULL), NULL);
     h->updates++;
 }
 
@@ -280,11 +264,11 @@ static void change(struct host *h, uint64_t host, unsigned step, enum rule rule)
     if (hour == 20 && step % 60 < 10)
         removals = 50;
     for (unsigned i = 0; i < adds; i++, h->next++) {
-        must(tamis_filter_add(h->filter, &h->next, sizeof h->next, NULL));
+        bench_must(tamis_filter_add(h->filter, &h->next, sizeof h->next, NULL), NULL);
         publish_if_due(h, rule);
     }
     for (unsigned i = 0; i < removals && h->next - h->first > START_KEYS / 2; i++, h->first++) {
-        must(tamis_filter_remove(h->filter, &h->first, sizeof h->first, NULL));
+        bench_must(tamis_filter_remove(h->filter, &h->first, sizeof h->first, NULL), NULL);
         publish_if_due(h, rule);
     }
 }
@@ -301,7 +285,7 @@ static struct outcome simulate(unsigned hosts, enum rule rule, double value)
         for (unsigned i = 0; i < hosts; i++) {
             change(&h[i], i, step, rule);
             if (rule == BY_TIMER && step % (unsigned)value == (unsigned)value - 1) {
-                must(tamis_origin_snapshot(h[i].origin, to_copy, &h[i], NULL));
+                bench_must(tamis_origin_snapshot(h[i].origin, to_copy, &h[i], NULL), NULL);
                 h[i].updates++;
             }
             for (unsigned j = 0; j < LOOKS; j++) {

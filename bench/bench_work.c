@@ -13,14 +13,6 @@
 
 static const uint8_t family[TAMIS_KEY_LEN] = "tamis work";
 
-static void must(tamis_error e)
-{
-    if (e == TAMIS_OK)
-        return;
-    fprintf(stderr, "bench_work: %s\n", tamis_error_text(e));
-    exit(2);
-}
-
 static uint64_t clock_stands(void *context)
 {
     (void)context;
@@ -32,14 +24,14 @@ static tamis_filter *filter_of(tamis_options o)
     tamis_filter *f;
     o.key = family;
     o.clock = clock_stands;
-    must(tamis_filter_new(&f, &o, NULL));
+    bench_must(tamis_filter_new(&f, &o, NULL), NULL);
     return f;
 }
 
 static void add_keys(tamis_filter *f, size_t n)
 {
     for (uint64_t i = 0; i < n; i++)
-        must(tamis_filter_add(f, &i, sizeof i, NULL));
+        bench_must(tamis_filter_add(f, &i, sizeof i, NULL), NULL);
 }
 
 static void add_and_free(tamis_options o, size_t n)
@@ -105,13 +97,13 @@ static void stack_of(size_t n, bool deletable)
                                             .deletable = deletable});
             add_keys(all, 1);
         }
-        must(tamis_filter_merge(all, all, TAMIS_MERGE_CONCAT, NULL));
+        bench_must(tamis_filter_merge(all, all, TAMIS_MERGE_CONCAT, NULL), NULL);
     }
     if (!all)
         return;
     struct saved saved = {malloc(tamis_filter_encoded_size(all, 0)), 0};
-    must(tamis_filter_encode(all, 0, saved_take, &saved));
-    must(tamis_filter_decode(&loaded, saved.data, saved.len, NULL, NULL));
+    bench_must(tamis_filter_encode(all, 0, saved_take, &saved), NULL);
+    bench_must(tamis_filter_decode(&loaded, saved.data, saved.len, NULL, NULL), NULL);
     add_keys(loaded, 16);
     free(saved.data);
     tamis_filter_free(all);
@@ -145,9 +137,9 @@ static void window(size_t n)
                        .key = family,
                        .clock = clock_runs,
                        .clock_context = &now};
-    must(tamis_filter_new(&f, &o, NULL));
+    bench_must(tamis_filter_new(&f, &o, NULL), NULL);
     for (uint64_t i = 0; i < n; i++, now += 200)
-        must(tamis_filter_add(f, &i, sizeof i, NULL));
+        bench_must(tamis_filter_add(f, &i, sizeof i, NULL), NULL);
     tamis_filter_free(f);
 }
 
@@ -163,20 +155,20 @@ static void pending(size_t n)
     add_keys(f, 40);
     tamis_digest d = {UINT64_C(1) << 40, 12345};
     for (uint32_t tried = 0; tried < 100000; tried++, d.b += UINT64_C(0x9e3779b97f4a7c15)) {
-        must(tamis_filter_add_many(f, &d, 1, NULL, NULL));
-        must(tamis_filter_remove_many(f, &d, 1, &outcome, NULL));
+        bench_must(tamis_filter_add_many(f, &d, 1, NULL, NULL), NULL);
+        bench_must(tamis_filter_remove_many(f, &d, 1, &outcome, NULL), NULL);
         if (outcome == TAMIS_PENDING)
             break;
     }
     for (size_t i = 0; i < n; i++, d.a++)
-        must(tamis_filter_add_many(f, &d, 1, NULL, NULL));
+        bench_must(tamis_filter_add_many(f, &d, 1, NULL, NULL), NULL);
     d.a -= n;
     for (size_t i = 0; i < n; i++, d.a++)
-        must(tamis_filter_remove_many(f, &d, 1, &outcome, NULL));
+        bench_must(tamis_filter_remove_many(f, &d, 1, &outcome, NULL), NULL);
     for (size_t i = 0; i < n; i++) {
         uint64_t key = i % 40;
-        must(tamis_filter_add(f, &key, sizeof key, NULL));
-        must(tamis_filter_remove(f, &key, sizeof key, NULL));
+        bench_must(tamis_filter_add(f, &key, sizeof key, NULL), NULL);
+        bench_must(tamis_filter_remove(f, &key, sizeof key, NULL), NULL);
     }
     tamis_filter_free(f);
 }
@@ -188,7 +180,7 @@ static void records(size_t n, tamis_records_options o, bool remove)
     tamis_records *x;
     o.set.key = family;
     o.set.clock = clock_stands;
-    must(tamis_records_new(&x, &o, NULL));
+    bench_must(tamis_records_new(&x, &o, NULL), NULL);
     tamis_key record[TAMIS_ATTRIBUTES_MAX];
     uint64_t value[TAMIS_ATTRIBUTES_MAX];
     for (size_t i = 0; i < n; i++) {
@@ -196,12 +188,12 @@ static void records(size_t n, tamis_records_options o, bool remove)
             value[j] = i;
             record[j] = (tamis_key){&value[j], sizeof *value};
         }
-        must(tamis_records_add(x, record, NULL));
+        bench_must(tamis_records_add(x, record, NULL), NULL);
     }
     for (uint64_t i = 0; remove && i < n; i++) {
         for (size_t j = 0; j < o.n_attributes; j++)
             value[j] = i;
-        must(tamis_records_remove(x, record, NULL));
+        bench_must(tamis_records_remove(x, record, NULL), NULL);
     }
     tamis_records_free(x);
 }

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "bench.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,20 @@ double bench_used(void)
     return seconds(CLOCK_THREAD_CPUTIME_ID);
 }
 
+double bench_spent(void)
+{
+    return seconds(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void bench_must(tamis_error e, const tamis_reason *reason)
+{
+    if (e == TAMIS_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name,
+            reason ? reason->text : tamis_error_text(e));
+    exit(2);
+}
+
 void bench_pin(void)
 {
     cpu_set_t one;
@@ -36,9 +51,7 @@ void bench_pin(void)
 
 uint64_t bench_mix(uint64_t x)
 {
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
+    return mix64(x);
 }
 
 unsigned bench_zipf(uint64_t random, unsigned most)
@@ -61,7 +74,7 @@ unsigned bench_zipf(uint64_t random, unsigned most)
 void bench_keys(uint64_t *keys, size_t n, uint64_t seed)
 {
     for (size_t i = 0; i < n; i++)
-        keys[i] = bench_mix(seed + (i + 1) * UINT64_C(0x9E3779B97F4A7C15));
+        keys[i] = mix64(seed + (i + 1) * GOLDEN);
 }
 
 static void record_number(FILE *out, const char *key, double value)

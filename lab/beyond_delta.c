@@ -10,13 +10,6 @@
 
 #define BLOCK_BITS_N 512
 
-static int count_bytes(void *context, const void *data, size_t len)
-{
-    (void)data;
-    *(uint64_t *)context += len;
-    return 0;
-}
-
 /* Bits changed, and blocks of 512 that they are in. */
 static void changes(const tamis_filter *x, const tamis_filter *y, uint64_t *changed,
                     uint64_t *touched)
@@ -40,9 +33,9 @@ static void patch(const tamis_filter *older, tamis_layout layout, uint64_t capac
     tamis_filter *newer;
     uint64_t bytes = 0, nothing = 0, changed, touched;
     MUST(tamis_filter_clone(&newer, older));
-    MUST(tamis_filter_diff(older, newer, TAMIS_SAVE_BITS_ONLY, count_bytes, &nothing, NULL));
+    MUST(tamis_filter_diff(older, newer, TAMIS_SAVE_BITS_ONLY, lab_count_bytes, &nothing, NULL));
     lab_add(newer, keys + capacity / 2, added);
-    MUST(tamis_filter_diff(older, newer, TAMIS_SAVE_BITS_ONLY, count_bytes, &bytes, NULL));
+    MUST(tamis_filter_diff(older, newer, TAMIS_SAVE_BITS_ONLY, lab_count_bytes, &bytes, NULL));
     changes(older, newer, &changed, &touched);
     double m = (double)lab_bits(older), x = (double)added;
     double entropy =

@@ -44,16 +44,9 @@ uint64_t lab_seed(void)
 }
 
 /* SplitMix64: a bijection of a counter, so distinct states give distinct numbers. */
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
 uint64_t rng_next(uint64_t *state)
 {
-    return mix(*state += UINT64_C(0x9E3779B97F4A7C15));
+    return mix64(*state += GOLDEN);
 }
 
 uint64_t rng_below(uint64_t *state, uint64_t n)
@@ -74,14 +67,14 @@ void rng_shuffle(uint64_t *state, uint64_t *values, size_t n)
 /* Streams are 2^32 counters apart, and none asks for this many keys. */
 void lab_keys(uint64_t stream, uint64_t *keys, size_t n)
 {
-    uint64_t base = mix(lab_seed()) + (stream << 32);
+    uint64_t base = mix64(lab_seed()) + (stream << 32);
     for (size_t i = 0; i < n; i++)
-        keys[i] = mix(base + i);
+        keys[i] = mix64(base + i);
 }
 
 void lab_family(uint64_t stream, uint8_t key[TAMIS_KEY_LEN])
 {
-    uint64_t words[2], state = mix(lab_seed() * 3 + 1) ^ stream;
+    uint64_t words[2], state = mix64(lab_seed() * 3 + 1) ^ stream;
     words[0] = rng_next(&state);
     words[1] = rng_next(&state);
     memcpy(key, words, TAMIS_KEY_LEN);
@@ -203,6 +196,22 @@ tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void 
     return f;
 }
 
+void lab_probe_11(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
+                  uint64_t *positions)
+{
+    uint64_t g1 = 1 + mul_high(digest.a, units), g2 = 1 + mul_high(digest.b, units);
+    (void)family;
+    for (unsigned i = 0; i < k; i++)
+        positions[i] = (g1 + i * g2) % units;
+}
+
+int lab_count_bytes(void *context, const void *data, size_t len)
+{
+    (void)data;
+    *(uint64_t *)context += len;
+    return 0;
+}
+
 void lab_add(tamis_filter *filter, const uint64_t *keys, size_t n)
 {
     tamis_digest digests[CHUNK];
@@ -231,11 +240,11 @@ size_t lab_count(const tamis_filter *filter, const uint64_t *keys, size_t n)
 double lab_false_rate(const tamis_filter *filter, uint64_t stream, uint64_t asked)
 {
     uint64_t keys[CHUNK], hits = 0;
-    uint64_t base = mix(lab_seed()) + ((stream + (UINT64_C(1) << 30)) << 32);
+    uint64_t base = mix64(lab_seed()) + ((stream + (UINT64_C(1) << 30)) << 32);
     for (uint64_t i = 0; i < asked; i += CHUNK) {
         size_t some = asked - i < CHUNK ? (size_t)(asked - i) : CHUNK;
         for (size_t j = 0; j < some; j++)
-            keys[j] = mix(base + i + j);
+            keys[j] = mix64(base + i + j);
         hits += lab_count(filter, keys, some);
     }
     return (double)hits / (double)asked;

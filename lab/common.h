@@ -81,10 +81,15 @@ size_t lab_count(const tamis_filter *filter, const uint64_t *keys, size_t n);
 tamis_filter *lab_filter_own(const tamis_options *options, probe_fn probe, void *context);
 /* The same for a filter that is still empty. */
 void lab_own_probes(tamis_filter *filter, probe_fn probe, void *context);
+/* The hash functions of the dynamic Bloom filter paper (11): positions (g1 + i g2) mod m. */
+void lab_probe_11(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
+                  uint64_t *positions);
 tamis_filter *lab_filter(const tamis_options *options);
 /* Spread and of a published size: every add counts, past the capacity too. */
 tamis_filter *lab_published(tamis_growth growth, uint64_t bits, unsigned hashes, uint64_t capacity,
                             uint64_t stream);
 uint64_t lab_bits(const tamis_filter *filter);
+/* A tamis_write that adds the number of bytes to the uint64_t at `context`. */
+int lab_count_bytes(void *context, const void *data, size_t len);
 
 #endif

@@ -81,17 +81,11 @@ void host_delete_old(struct host *h, size_t n)
     }
 }
 
-static int count_bytes(void *context, const void *data, size_t len)
-{
-    (void)data;
-    *(uint64_t *)context += len;
-    return 0;
-}
-
 uint64_t host_publish(struct host *h)
 {
     uint64_t bytes = 0;
-    MUST(tamis_filter_diff(h->copy, h->filter, TAMIS_SAVE_BITS_ONLY, count_bytes, &bytes, NULL));
+    MUST(
+        tamis_filter_diff(h->copy, h->filter, TAMIS_SAVE_BITS_ONLY, lab_count_bytes, &bytes, NULL));
     copy_is_true(h);
     return bytes;
 }

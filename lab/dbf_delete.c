@@ -14,15 +14,6 @@
 
 /* ---- the paper's rows ------------------------------------------------------------------------ */
 
-static void probe_11(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
-                     uint64_t *positions)
-{
-    uint64_t g1 = 1 + mul_high(digest.a, units), g2 = 1 + mul_high(digest.b, units);
-    (void)family;
-    for (unsigned i = 0; i < k; i++)
-        positions[i] = (g1 + i * g2) % units;
-}
-
 struct rows {
     tamis_filter *row[ROWS];
     uint64_t n[ROWS]; /* n_r */
@@ -45,7 +36,7 @@ static tamis_filter *row_new(const struct rows *r)
                        .key = family,
                        .deletable = true,
                        .overfill = true};
-    return r->as_published ? lab_filter_own(&o, probe_11, NULL) : lab_filter(&o);
+    return r->as_published ? lab_filter_own(&o, lab_probe_11, NULL) : lab_filter(&o);
 }
 
 static void rows_add(struct rows *r, uint64_t key)

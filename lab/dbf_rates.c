@@ -185,15 +185,6 @@ static void equal_rate(uint64_t s)
 
 /* ---- (11): double hashing in small vectors --------------------------------------------------- */
 
-static void probe_11(const struct family *family, tamis_digest digest, uint64_t units, unsigned k,
-                     uint64_t *positions)
-{
-    uint64_t g1 = 1 + mul_high(digest.a, units), g2 = 1 + mul_high(digest.b, units);
-    (void)family;
-    for (unsigned i = 0; i < k; i++)
-        positions[i] = (g1 + i * g2) % units;
-}
-
 static void double_hashing(uint64_t m)
 {
     struct mean published = {0}, ours = {0};
@@ -208,7 +199,7 @@ static void double_hashing(uint64_t m)
                            .hashes = K,
                            .capacity = n,
                            .key = family};
-        tamis_filter *f[2] = {lab_filter_own(&o, probe_11, NULL), lab_filter(&o)};
+        tamis_filter *f[2] = {lab_filter_own(&o, lab_probe_11, NULL), lab_filter(&o)};
         lab_keys(i, keys, n);
         for (unsigned j = 0; j < 2; j++) {
             lab_add(f[j], keys, n);

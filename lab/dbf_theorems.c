@@ -129,13 +129,6 @@ static void limits(void)
 
 /* ---- section 4.4: only rows that changed are sent -------------------------------------------- */
 
-static int count_bytes(void *context, const void *data, size_t len)
-{
-    (void)data;
-    *(uint64_t *)context += len;
-    return 0;
-}
-
 /* Ten full rows, then `added` items more: bytes of the patch and of the whole. */
 static void update(uint64_t added)
 {
@@ -147,9 +140,9 @@ static void update(uint64_t added)
         lab_keys(i + 14000, keys, n + added);
         lab_add(f, keys, n);
         MUST(tamis_filter_clone(&before, f));
-        MUST(tamis_filter_diff(before, f, TAMIS_SAVE_BITS_ONLY, count_bytes, &none, NULL));
+        MUST(tamis_filter_diff(before, f, TAMIS_SAVE_BITS_ONLY, lab_count_bytes, &none, NULL));
         lab_add(f, keys + n, added);
-        MUST(tamis_filter_diff(before, f, TAMIS_SAVE_BITS_ONLY, count_bytes, &bytes, NULL));
+        MUST(tamis_filter_diff(before, f, TAMIS_SAVE_BITS_ONLY, lab_count_bytes, &bytes, NULL));
         mean_add(&patch, (double)(bytes - none));
         mean_add(&whole, (double)tamis_filter_encoded_size(f, TAMIS_SAVE_BITS_ONLY));
         tamis_filter_free(f);

@@ -437,21 +437,22 @@ def rule_tags(tree):
 
 
 def rule_function_names(tree):
-    """no function of one file has the name of a function that other files of its part call"""
-    found = []
-    for folder in ("src/", "cli/", "redis/"):
-        own, shared = [], {}
-        for path in tree.c_files((folder,)):
+    """no function has the name of another that other files call, in the library or in the program it is part of"""
+    own, shared = {}, {}
+    for part in ("src/", "cli/", "redis/"):
+        own[part], shared[part] = [], {}
+        for path in tree.c_files((part,)):
             code = tree.code(path)
             for name in {name for name, _, _ in functions(code)} - {"__attribute__"}:
                 head = re.search(r"^(?![ \t#])[^;{}\n]*\b%s\([^;{}]*\)\s*\{" % name, code, re.M)
                 if head and re.match(r"(?:static|ALWAYS_INLINE)\b", head.group(0)):
-                    own.append((name, path))
+                    own[part].append((name, path))
                 elif head:
-                    shared[name] = path
-        found += ["%s: %s() is the name of one in %s" % (path, name, shared[name])
-                  for name, path in own if name in shared]
-    return found
+                    shared[part][name] = path
+    return ["%s: %s() is the name of one in %s" % (path, name, shared[other][name])
+            for part in own for other in own if part == other or "src/" in (part, other)
+            for name, path in own[part] + (list(shared[part].items()) if part < other else [])
+            if name in shared[other]]
 
 
 def rule_heads(tree):

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "fleet/fleet_question.h"
+#include "read/attrs.h"
 #include "ui/args.h"
 #include "ui/out.h"
 #include "ui/progress.h"
@@ -49,7 +50,6 @@ static uint64_t ones(const uint64_t *bits, uint64_t words)
 static void name_combo(const struct target *t)
 {
     char text[1024];
-    size_t len = 0, n = 0;
     const tamis_schema *schema = tamis_catalog_schema(t->catalog);
     const struct question *q = &t->question;
     uint64_t asked = 0, combo;
@@ -57,18 +57,15 @@ static void name_combo(const struct target *t)
         const struct clause *c = &q->clause[i];
         if (!t->prunes[i] || !c->open || c->column == PERIOD)
             continue;
-        const struct field *f = &q->column[c->column];
-        if (asked >> f->attribute & 1 || len + 260 > sizeof text)
-            continue;
-        asked |= UINT64_C(1) << f->attribute;
-        len += (size_t)snprintf(text + len, sizeof text - len, "%s%s", n++ ? "+" : "", f->name);
+        asked |= UINT64_C(1) << q->column[c->column].attribute;
     }
     for (uint32_t i = 0; (combo = tamis_schema_combo(schema, i)) != 0; i++)
         if (combo == asked) {
             remark("not verified as a combination: too many choices: give fewer values");
             return;
         }
-    if (n > 1)
+    schema_names(schema, asked, text, sizeof text);
+    if (asked & (asked - 1))
         remark("not verified as a combination; add --combo %s", text);
 }
 

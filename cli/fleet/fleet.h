@@ -21,6 +21,7 @@
 #include "carrier/carrier.h"
 #include "logs/find_target.h"
 #include "ui/cli.h"
+#include "ui/text_lines.h"
 
 #define HOST_MAX  200 /* bytes of a name */
 #define PIECE_TAG 512
@@ -86,23 +87,7 @@ bool manifest_write(const struct manifest *m, bool own, const struct seal *seal,
 bool manifest_read(struct manifest *m, const void *data, size_t len, bool own,
                    const struct seal *seal);
 
-/* ---- text: lines of words ---- */
-
-void text_put(struct bytes *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A space and the text as one word, quoted as names of owners are; "-" for none. */
-void text_put_word(struct bytes *out, const char *text);
-
-/* A line that is being read. `bad`: a word is missing or is not what it should be. */
-struct line {
-    char *at; /* NULL: no more words */
-    bool bad;
-};
-char *line_word(struct line *l);
-uint64_t line_number(struct line *l, int base);
-int64_t line_whole(struct line *l); /* it may be negative */
-char *line_text(struct line *l);    /* as text_put_word wrote it, to be freed */
-
-/* ---- small things ---- */
+/* ---- checksums, days, tags ---- */
 
 /* BLAKE2b: nobody can make other bytes with the same checksum. */
 void sum_of(const void *data, size_t len, uint64_t sum[2]);
@@ -112,9 +97,6 @@ bool day_read(const char *text, int64_t *day);    /* false: no such day */
 void moment_write(int64_t seconds, char out[24]); /* 2026-11-16T11:30:00Z */
 /* The tag of a piece's segment. */
 int tag_write(char out[PIECE_TAG], const char *host, uint64_t epoch, const struct piece *piece);
-/* Whole files. file_slurp fails with errno, file_put after complaining. */
-bool file_slurp(const char *path, struct bytes *out);
-bool file_put(const char *path, const void *data, size_t len);
 
 /* ---- publishing: fleet_publish.c, fleet_send.c, fleet_slots.c ---- */
 

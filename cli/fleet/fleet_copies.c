@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TITLE "tamis copies of a fleet 1"
+#define TITLE "tamis copies of a fleet 1\n"
 
 bool is_address(const char *operand)
 {
@@ -134,7 +134,7 @@ bool copies_write(const struct copies *c)
 {
     char path[4096];
     struct bytes text = {0};
-    text_put(&text, TITLE "\nnext %" PRIu64 "\n", c->next);
+    text_put(&text, TITLE "next %" PRIu64 "\n", c->next);
     for (size_t i = 0; i < c->n_files; i++)
         text_put(&text, "file %" PRIu64 "\n", c->file[i]);
     for (size_t i = 0; i < c->n; i++) {
@@ -147,43 +147,31 @@ bool copies_write(const struct copies *c)
     }
     text_put(&text, "end\n");
     snprintf(path, sizeof path, "%s/status", c->folder);
-    bool good = (!text.failed || no_memory(c->folder)) && file_put(path, text.data, text.len);
+    bool good =
+        (!text.failed || no_memory(c->folder)) && file_put(path, text.data, text.len, PUT_PRIVATE);
     free(text.data);
     return good;
 }
 
-static bool read_line(struct copies *c, char *text)
+static bool take_line(void *context, const char *what, struct line *l)
 {
-    struct line l = {text, false};
-    const char *what = line_word(&l);
+    struct copies *c = context;
     if (strcmp(what, "next") == 0) {
-        c->next = line_number(&l, 10);
-    } else if (strcmp(what, "file") == 0) {
-        if (!copies_add_file(c, line_number(&l, 10)))
-            return false;
-    } else if (strcmp(what, "host") == 0) {
-        const char *name = line_word(&l);
-        struct known_host *h = host_valid(name) ? copies_add(c, name) : NULL;
-        if (!h)
-            return false;
-        h->version = line_number(&l, 10);
-        h->as_of = line_whole(&l);
-        h->failed = line_number(&l, 10);
-        h->catalog = line_text(&l);
-        h->doubt = line_text(&l);
-    } else {
-        return false;
+        c->next = text_number(l, 10);
+        return true;
     }
-    return !l.bad && !l.at;
-}
-
-static bool read_status(struct copies *c, char *text)
-{
-    char *line = strsep(&text, "\n");
-    bool good = text && strcmp(line, TITLE) == 0;
-    while (good && (line = strsep(&text, "\n")) != NULL && strcmp(line, "end") != 0)
-        good = read_line(c, line);
-    return good && line;
+    if (strcmp(what, "file") == 0)
+        return copies_add_file(c, text_number(l, 10));
+    const char *name = strcmp(what, "host") == 0 ? text_word(l) : "";
+    struct known_host *h = host_valid(name) ? copies_add(c, name) : NULL;
+    if (!h)
+        return false;
+    h->version = text_number(l, 10);
+    h->as_of = text_whole(l);
+    h->failed = text_number(l, 10);
+    h->catalog = text_quoted(l);
+    h->doubt = text_quoted(l);
+    return true;
 }
 
 int copies_read(struct copies *c)
@@ -198,8 +186,7 @@ int copies_read(struct copies *c)
         if (there < 0)
             complain("%s: %s: check the permissions of the folder", strerror(errno), path);
     }
-    bytes_put(&text, "", 1);
-    if (there == 1 && (text.failed || !read_status(c, (char *)text.data))) {
+    if (there == 1 && !text_read(&text, TITLE, "end", take_line, c)) {
         complain("not written by tamis where, or damaged: %s: remove it and ask the address again",
                  path);
         there = -1;

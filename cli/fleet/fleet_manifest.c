@@ -16,18 +16,12 @@
 #define _GNU_SOURCE
 #include "fleet.h"
 
-#include "api/api.h"
 #include "base/base.h"
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <ctype.h>
 #include <endian.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,35 +127,6 @@ int tag_write(char out[PIECE_TAG], const char *host, uint64_t epoch, const struc
                     piece->serial, piece->day, piece->kind == PIECE_GAP ? " gap" : "");
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
-
-bool file_slurp(const char *path, struct bytes *out)
-{
-    out->len = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool good = fd >= 0 && bytes_read(out, fd, SIZE_MAX);
-    fd_close(&fd);
-    return good;
-}
-
-static tamis_error put_whole(const void *of, unsigned flags,
-                             tamis_error (*size)(void *context, uint64_t size), tamis_write write,
-                             void *context)
-{
-    const struct carrier_part *whole = of;
-    (void)flags;
-    tamis_error e = size(context, whole->len);
-    return e != TAMIS_OK ? e : write(context, whole->data, whole->len) == 0 ? TAMIS_OK : TAMIS_EIO;
-}
-
-bool file_put(const char *path, const void *data, size_t len)
-{
-    const struct carrier_part whole = {data, len};
-    const struct saved what = {.of = &whole, .encode = put_whole, .key_inside = true};
-    tamis_reason reason = {0};
-    return succeeded(file_save(&what, path, &reason), &reason, path);
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 void manifest_free(struct manifest *m)
@@ -186,31 +151,6 @@ bool manifest_cover(struct manifest *m, const char *path, uint64_t bytes)
         return true;
     free(input.path);
     return false;
-}
-
-void text_put(struct bytes *out, const char *format, ...)
-{
-    char line[1024];
-    va_list args;
-    va_start(args, format);
-    int len = vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    bytes_put(out, line, len < 0 ? 0 : (size_t)len < sizeof line ? (size_t)len : sizeof line - 1);
-}
-
-void text_put_word(struct bytes *out, const char *text)
-{
-    size_t room = text ? 3 * strlen(text) + 8 : 8;
-    char *quoted = malloc(room);
-    out->failed |= !quoted;
-    if (quoted) {
-        snprintf(quoted, room, "-");
-        if (text)
-            carrier_quote(text, quoted, room);
-        bytes_put(out, " ", 1);
-        bytes_put(out, quoted, strlen(quoted));
-    }
-    free(quoted);
 }
 
 bool manifest_write(const struct manifest *m, bool own, const struct seal *seal, struct bytes *out)
@@ -252,65 +192,24 @@ bool manifest_write(const struct manifest *m, bool own, const struct seal *seal,
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-char *line_word(struct line *l)
-{
-    char *start = l->at;
-    l->bad |= !start || *start == 0;
-    if (l->bad)
-        return "";
-    char *space = strchr(start, ' ');
-    l->at = space ? space + 1 : NULL;
-    if (space)
-        *space = 0;
-    return start;
-}
-
-uint64_t line_number(struct line *l, int base)
-{
-    char *text = line_word(l), *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, base);
-    l->bad |= !isxdigit((unsigned char)*text) || *end || errno;
-    return value;
-}
-
-int64_t line_whole(struct line *l)
-{
-    char *text = line_word(l), *end;
-    errno = 0;
-    int64_t value = strtoll(text, &end, 10);
-    l->bad |= isspace((unsigned char)*text) || end == text || *end || errno;
-    return value;
-}
-
-char *line_text(struct line *l)
-{
-    const char *text = line_word(l);
-    size_t len = strlen(text);
-    bool none = strcmp(text, "-") == 0;
-    char *out = none ? NULL : malloc(len + 2);
-    l->bad |= !none && (!out || !carrier_unquote(text, len, out, len + 2));
-    return out;
-}
-
 static bool read_piece(struct manifest *m, struct line *l, bool own)
 {
     struct piece p = {0};
-    p.slot = (uint32_t)line_number(l, 10);
-    p.serial = line_number(l, 10);
-    uint64_t kind = line_number(l, 10);
+    p.slot = (uint32_t)text_number(l, 10);
+    p.serial = text_number(l, 10);
+    uint64_t kind = text_number(l, 10);
     p.kind = (enum piece_kind)kind;
-    p.day = line_whole(l);
-    p.bytes = line_number(l, 10);
-    p.records = line_number(l, 10);
-    p.sum[0] = line_number(l, 16);
-    p.sum[1] = line_number(l, 16);
+    p.day = text_whole(l);
+    p.bytes = text_number(l, 10);
+    p.records = text_number(l, 10);
+    p.sum[0] = text_number(l, 16);
+    p.sum[1] = text_number(l, 16);
     if (own) {
-        p.sent = line_number(l, 10) == 1;
-        p.gone = line_number(l, 10) == 1;
-        p.weight = line_number(l, 10);
-        p.first = line_number(l, 10);
-        p.last = line_number(l, 10);
+        p.sent = text_number(l, 10) == 1;
+        p.gone = text_number(l, 10) == 1;
+        p.weight = text_number(l, 10);
+        p.first = text_number(l, 10);
+        p.last = text_number(l, 10);
     }
     bool good =
         !l->bad && !l->at && kind <= PIECE_GAP && m->n < PIECE_MAX && p.day >= 0 && p.day < 4000000;
@@ -319,33 +218,36 @@ static bool read_piece(struct manifest *m, struct line *l, bool own)
     return good && manifest_add(m, &p);
 }
 
-static bool read_line(struct manifest *m, char *text, bool own)
+struct manifest_lines {
+    struct manifest *m;
+    bool own;
+};
+
+static bool take_line(void *context, const char *what, struct line *l)
 {
-    struct line l = {text, false};
-    const char *what = line_word(&l);
+    const struct manifest_lines *r = context;
+    struct manifest *m = r->m;
     if (strcmp(what, "host") == 0 && !m->host[0]) {
-        const char *name = line_word(&l);
-        if (!host_valid(name))
-            return false;
-        memcpy(m->host, name, strlen(name) + 1);
-        m->epoch = line_number(&l, 10);
-        m->version = line_number(&l, 10);
-        m->as_of = line_whole(&l);
-        m->failed = line_number(&l, 10);
-    } else if (strcmp(what, "catalog") == 0 && !m->catalog) {
-        m->catalog = line_text(&l);
-    } else if (strcmp(what, "piece") == 0) {
-        return read_piece(m, &l, own);
-    } else if (strcmp(what, "input") == 0) {
-        uint64_t bytes = line_number(&l, 10);
-        char *name = line_text(&l);
-        bool kept = !l.bad && name && manifest_cover(m, name, bytes);
-        free(name);
-        return kept && !l.at;
-    } else {
-        return false;
+        text_copy(l, m->host, sizeof m->host);
+        m->epoch = text_number(l, 10);
+        m->version = text_number(l, 10);
+        m->as_of = text_whole(l);
+        m->failed = text_number(l, 10);
+        return host_valid(m->host);
     }
-    return !l.bad && !l.at;
+    if (strcmp(what, "catalog") == 0 && !m->catalog) {
+        m->catalog = text_quoted(l);
+        return true;
+    }
+    if (strcmp(what, "piece") == 0)
+        return read_piece(m, l, r->own);
+    if (strcmp(what, "input") != 0)
+        return false;
+    uint64_t bytes = text_number(l, 10);
+    char *name = text_quoted(l);
+    bool kept = !l->bad && name && manifest_cover(m, name, bytes);
+    free(name);
+    return kept;
 }
 
 /* The length of all lines before a correct `end`, or 0. */
@@ -365,20 +267,11 @@ static size_t end_of(const char *text, size_t len)
 bool manifest_read(struct manifest *m, const void *data, size_t len, bool own,
                    const struct seal *seal)
 {
-    const size_t title = strlen(TITLE);
+    struct manifest_lines lines = {m, own};
     bool whole = len < ((size_t)64 << 20) && unseal(seal, data, &len);
-    size_t end = whole ? end_of(data, len) : 0;
     *m = (struct manifest){0};
-    if (end <= title || memcmp(data, TITLE, title) != 0 || memchr(data, 0, len))
-        return false;
-    char *copy = strndup(data, end);
-    bool good = copy;
-    for (char *at = copy + title, *next; good && *at; at = next) {
-        next = strchr(at, '\n');
-        *next++ = 0; /* the text ends with a line end */
-        good = read_line(m, at, own);
-    }
-    free(copy);
+    struct bytes text = {.data = (uint8_t *)(uintptr_t)data, .len = whole ? end_of(data, len) : 0};
+    bool good = text_read(&text, TITLE, NULL, take_line, &lines);
     if (!good || !m->host[0] || !m->catalog) {
         manifest_free(m);
         return false;

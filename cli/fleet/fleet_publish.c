@@ -55,7 +55,7 @@ bool publisher_state(const struct publisher *p)
     bytes_put(&all, text.data, text.len);
     snprintf(path, sizeof path, "%s/state", p->folder);
     good = (good && !all.failed) || no_memory(p->folder);
-    good = good && file_put(path, all.data, all.len);
+    good = good && file_put(path, all.data, all.len, PUT_PRIVATE);
     free(text.data);
     free(all.data);
     return good;
@@ -174,7 +174,8 @@ static bool key_of(const struct publisher *p, struct carrier *c, const char *hos
                 manifest_read(&m, bytes.data, bytes.len, false, &p->seal) && m.n;
     snprintf(owner, sizeof owner, "%s/%" PRIu32, host, m.n ? m.piece[0].slot : 0);
     snprintf(path, sizeof path, "%s/neighbour.tamis", p->folder);
-    good = good && fleet_fetch(c, owner, &bytes) == 1 && file_put(path, bytes.data, bytes.len) &&
+    good = good && fleet_fetch(c, owner, &bytes) == 1 &&
+           file_put(path, bytes.data, bytes.len, PUT_PRIVATE) &&
            tamis_catalog_open(&catalog, path, NULL, NULL) == TAMIS_OK &&
            tamis_catalog_key(catalog, key);
     if (good) {
@@ -243,7 +244,7 @@ void making_free(struct making *m)
 
 static int write_digests(void *path, const void *data, size_t len)
 {
-    return file_put(path, data, len) ? 0 : -1;
+    return file_put(path, data, len, PUT_PRIVATE) ? 0 : -1;
 }
 
 bool making_end(struct publisher *p, struct making *m)

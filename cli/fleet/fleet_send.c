@@ -66,7 +66,7 @@ static bool close_days(struct publisher *p, const tamis_schema *schema)
     return true;
 }
 
-/* ---- what is dropped ------------------------------------------------------------------------- */
+/* ---- pieces that are dropped ----------------------------------------------------------------- */
 
 static bool still_there(const struct inputs *inputs, const struct piece *piece)
 {

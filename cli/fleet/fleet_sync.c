@@ -9,7 +9,6 @@
 #define _GNU_SOURCE
 #include "fleet.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,7 +134,7 @@ static bool group_join(struct syncing *s, struct group *g, const tamis_catalog *
     return succeeded(e, &reason, path);
 }
 
-/* ---- what is here ---------------------------------------------------------------------------- */
+/* ---- pieces in the copies -------------------------------------------------------------------- */
 
 static int compare_present(const void *a, const void *b)
 {
@@ -200,10 +199,10 @@ static struct present *find_present(const struct syncing *s, const struct manife
                         : NULL;
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- pieces at the carrier ------------------------------------------------------------------- */
 
 /* 1, 0: nothing there, -1: the carrier cannot be reached, and the sync fails. */
-static int fetch(struct syncing *s, const char *owner, struct bytes *out)
+static int fetch_bytes(struct syncing *s, const char *owner, struct bytes *out)
 {
     int there = fleet_fetch(s->carrier, owner, out);
     if (there < 0 && !s->failed)
@@ -223,19 +222,6 @@ static bool piece_right(const struct manifest *m, const struct piece *p, const t
     return there && len == (size_t)expected && memcmp(there, tag, len) == 0;
 }
 
-/* Writes it to the temporary file, to be mapped. */
-static bool piece_put(const struct syncing *s, const struct bytes *bytes)
-{
-    unlink(s->piece);
-    FILE *file = fopen(s->piece, "wbx");
-    bool good = file && fwrite(bytes->data, 1, bytes->len, file) == bytes->len;
-    if (file && fclose(file) != 0)
-        good = false;
-    if (!good)
-        complain("%s: %s: make room, or check the permissions", strerror(errno), s->piece);
-    return good;
-}
-
 /* Joins a piece; false: it is damaged or forged, or s->failed. */
 static bool take_piece(struct syncing *s, const struct manifest *m, const struct piece *p,
                        const struct bytes *bytes)
@@ -246,7 +232,7 @@ static bool take_piece(struct syncing *s, const struct manifest *m, const struct
     sum_of(bytes->data, bytes->len, sum);
     if (bytes->len != p->bytes || sum[0] != p->sum[0] || sum[1] != p->sum[1])
         return false;
-    if (!piece_put(s, bytes))
+    if (!file_put(s->piece, bytes->data, bytes->len, PUT_PRIVATE | PUT_LOOSE)) /* to be mapped */
         return s->failed = true, false;
     bool right =
         tamis_catalog_open(&c, s->piece, &options, NULL) == TAMIS_OK && piece_right(m, p, c);
@@ -277,7 +263,7 @@ static bool take_pieces(struct syncing *s, const struct manifest *m, struct know
             continue;
         }
         snprintf(owner, sizeof owner, "%s/%" PRIu32, m->host, p->slot);
-        if (fetch(s, owner, &bytes) == 1 && take_piece(s, m, p, &bytes))
+        if (fetch_bytes(s, owner, &bytes) == 1 && take_piece(s, m, p, &bytes))
             continue;
         *behind = true;
         day_write(p->day, day);
@@ -318,7 +304,7 @@ static bool take_host(struct syncing *s, const char *name)
         h->version = was ? was->version : 0;
     for (int i = 0; good && behind && i < TRIES; i++) {
         struct manifest m = {0};
-        read = fetch(s, name, &bytes) == 1 &&
+        read = fetch_bytes(s, name, &bytes) == 1 &&
                manifest_read(&m, bytes.data, bytes.len, false, &s->copies->seal) &&
                strcmp(m.host, name) == 0;
         old = read && m.version < h->version; /* put back by an attacker, or from a backup */
@@ -441,7 +427,7 @@ static void remove_files(const struct syncing *s, bool good)
     }
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the sync -------------------------------------------------------------------------------- */
 
 static void syncing_free(struct syncing *s)
 {

@@ -5,21 +5,10 @@
 
 #include "ui/args.h"
 #include "find_target.h"
+#include "read/attrs.h"
 #include "ui/out.h"
 #include "ui/report.h"
 #include "sets/set_file.h"
-
-/* "ip" or "ip+user". */
-static void name_relation(const tamis_schema *schema, uint64_t mask, char *to, size_t room)
-{
-    size_t len = 0;
-    to[0] = 0;
-    for (; mask && len + 1 < room; mask &= mask - 1) {
-        int n = snprintf(to + len, room - len, "%s%s", len ? "+" : "",
-                         tamis_schema_name(schema, (uint32_t)__builtin_ctzll(mask)));
-        len += n > 0 ? (size_t)n : 0;
-    }
-}
 
 static void report_relation(const tamis_schema *schema, const tamis_relation_facts *r)
 {
@@ -27,7 +16,7 @@ static void report_relation(const tamis_schema *schema, const tamis_relation_fac
     bool combo = r->mask & (r->mask - 1);
     uint32_t first = (uint32_t)__builtin_ctzll(r->mask);
     const char *type = combo ? "combination" : tamis_type_name(tamis_schema_type(schema, first));
-    name_relation(schema, r->mask, name, sizeof name);
+    schema_names(schema, r->mask, name, sizeof name);
     if (r->front_keys)
         snprintf(front, sizeof front,
                  "; in front %llu keys, %llu bytes, fpp %.1g, %.0f %% forgotten",
@@ -91,17 +80,6 @@ static void report_inputs(const tamis_catalog *catalog)
     inputs_free(&inputs);
 }
 
-static bool open_catalog(tamis_catalog **catalog, const char *path,
-                         const struct store_options *options)
-{
-    tamis_reason reason = {0};
-    WIPED_KEY key[TAMIS_KEY_LEN];
-    tamis_open_options o;
-    if (!store_open(options, path, key, &o))
-        return false;
-    return succeeded(tamis_catalog_open(catalog, path, &o, &reason), &reason, path);
-}
-
 int catalog_inputs(const char *operand, const struct store_options *options, bool json)
 {
     struct target t = {0};
@@ -115,13 +93,13 @@ int catalog_inputs(const char *operand, const struct store_options *options, boo
 
 int catalog_report(const char *operand, const struct store_options *options, bool json)
 {
-    tamis_catalog *catalog;
     tamis_catalog_facts f;
-    char *path = catalog_meant(operand);
-    bool open = path && open_catalog(&catalog, path, options);
-    free(path);
-    if (!open)
+    char *path;
+    tamis_catalog *catalog = catalog_open(operand, options, &path);
+    if (!catalog) {
+        free(path);
         return TROUBLE;
+    }
     tamis_catalog_info(catalog, &f);
     report_open(json);
     report_text("kind", "kind", "catalog");
@@ -136,5 +114,6 @@ int catalog_report(const char *operand, const struct store_options *options, boo
     report_relations(catalog);
     report_end();
     tamis_catalog_close(catalog);
+    free(path); /* until now the name of the mapped file */
     return FOUND;
 }

@@ -5,7 +5,7 @@
 
 #include "find.h"
 
-/* ---- what is missed -------------------------------------------------------------------------- */
+/* ---- inputs that are missed ------------------------------------------------------------------ */
 
 void missed_add(struct missed *m, const char *base, const char *path, const char *why, bool weak)
 {

@@ -35,7 +35,7 @@ struct party {
     struct place_group *group;
     size_t n, next, turn; /* next to be taken, next to be printed */
     uint64_t printed; /* records, with a limit; of whoever has the turn, as what was printed last */
-    bool printing;    /* somebody prints a group that is done */
+    bool printing;    /* a thread prints groups that are done */
     pthread_mutex_t lock;
     pthread_cond_t change;
     size_t told; /* the last file whose error was reported */

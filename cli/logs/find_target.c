@@ -61,17 +61,23 @@ bool target_take(struct target *t, tamis_catalog *catalog)
            no_memory(t->path);
 }
 
-bool target_open(struct target *t, const char *operand, const struct store_options *options)
+tamis_catalog *catalog_open(const char *operand, const struct store_options *options, char **path)
 {
     tamis_reason reason = {0};
-    tamis_catalog *catalog;
+    tamis_catalog *catalog = NULL;
     WIPED_KEY key[TAMIS_KEY_LEN];
     tamis_open_options o;
-    t->path = catalog_meant(operand);
-    if (!t->path || !store_open(options, t->path, key, &o))
-        return false;
-    tamis_error error = tamis_catalog_open(&catalog, t->path, &o, &reason);
-    return succeeded(error, &reason, t->path) && target_take(t, catalog);
+    *path = catalog_meant(operand);
+    if (!*path || !store_open(options, *path, key, &o))
+        return NULL;
+    tamis_error error = tamis_catalog_open(&catalog, *path, &o, &reason);
+    return succeeded(error, &reason, *path) ? catalog : NULL;
+}
+
+bool target_open(struct target *t, const char *operand, const struct store_options *options)
+{
+    tamis_catalog *catalog = catalog_open(operand, options, &t->path);
+    return catalog && target_take(t, catalog);
 }
 
 bool target_look(struct target *t, bool trust, unsigned threads)

@@ -40,7 +40,9 @@ struct target_question {
     bool tag;
 };
 
-/* A catalog, or the file or folder from which it was made. Complains. */
+/* The operand is a catalog, or the file or folder from which it was made. *path, the name of the catalog, is to be freed
+   after it. NULL and false after complaining. */
+tamis_catalog *catalog_open(const char *operand, const struct store_options *options, char **path);
 bool target_open(struct target *target, const char *operand, const struct store_options *options);
 /* Takes an open catalog; its path was set. Complains. */
 bool target_take(struct target *target, tamis_catalog *catalog);

@@ -170,7 +170,7 @@ static const uint8_t *note_bytes(struct note *n, uint64_t len)
     return n->bad ? NULL : n->at - len;
 }
 
-static void field_bytes(struct note *n, const uint8_t **data, uint64_t len)
+static void field_view(struct note *n, const uint8_t **data, uint64_t len)
 {
     if (n->out)
         bytes_put(n->out, *data, (size_t)len);
@@ -220,7 +220,7 @@ static void field_string(struct note *n, const char **text)
     const uint8_t *data = n->out ? (const uint8_t *)*text : NULL;
     uint64_t len = n->out ? strlen(*text) : 0;
     field_number(n, &len);
-    field_bytes(n, &data, len < UINT64_MAX ? len + 1 : len);
+    field_view(n, &data, len < UINT64_MAX ? len + 1 : len);
     n->bad |= !data || data[len] || memchr(data, 0, (size_t)len);
     *text = n->bad ? "" : (const char *)data;
 }
@@ -230,7 +230,7 @@ static void field_blob(struct note *n, uint8_t **data, size_t *len)
 {
     const uint8_t *bytes = *data;
     field_size(n, len);
-    field_bytes(n, &bytes, *len);
+    field_view(n, &bytes, *len);
     *data = (uint8_t *)(uintptr_t)bytes;
 }
 
@@ -286,7 +286,7 @@ static void place_fields(struct note *n, struct input_segment *s)
 
 /* ---- tags ------------------------------------------------------------------------------------ */
 
-static void part_fields(struct note *n, struct input_part *part)
+static void tag_part_fields(struct note *n, struct input_part *part)
 {
     field_number(n, &part->id);
     counts_fields(n, &part->count);
@@ -296,7 +296,7 @@ static void part_fields(struct note *n, struct input_part *part)
 bool tag_add(struct bytes *out, const struct input_part *part)
 {
     struct input_part copy = *part;
-    part_fields(&(struct note){.out = out}, &copy);
+    tag_part_fields(&(struct note){.out = out}, &copy);
     return !out->failed;
 }
 
@@ -308,7 +308,7 @@ bool tag_next(const void *tag, size_t len, size_t *at, struct input_part *part, 
     if (*at == len)
         return false;
     *part = (struct input_part){0};
-    part_fields(&n, part);
+    tag_part_fields(&n, part);
     *at = (size_t)(n.at - data);
     *bad = n.bad;
     return !n.bad;
@@ -363,7 +363,7 @@ static void entry_fields(struct note *n, struct entry *e)
     if (passed)
         field_string(n, &e->passed);
     else if (!e->unread)
-        field_bytes(n, &e->sums, raw_sums_len(e->file.size));
+        field_view(n, &e->sums, raw_sums_len(e->file.size));
     field_number(n, &e->text);
     counts_fields(n, &e->count);
     n->bad |= format >= READ_FORMATS;
@@ -375,7 +375,7 @@ static void entry_fields(struct note *n, struct entry *e)
     }
 }
 
-static void head_fields(struct note *n, struct inputs *in)
+static void note_head_fields(struct note *n, struct inputs *in)
 {
     uint8_t head[] = {NOTE_VERSION, (uint8_t)in->dialect.format, in->dialect.delimiter,
                       in->dialect.headless, (uint8_t)(in->skip_unknown | in->chosen << 1)};
@@ -456,7 +456,7 @@ bool inputs_encode(const struct inputs *in, struct bytes *out)
     struct inputs copy = *in;
     struct note n = {.out = out};
     out->len = 0;
-    head_fields(&n, &copy);
+    note_head_fields(&n, &copy);
     list_fields(&n, &copy);
     return !out->failed && !n.bad;
 }
@@ -469,7 +469,7 @@ tamis_error inputs_decode(struct inputs *in, const void *data, size_t len, tamis
     n.full = !owned_adopt(&in->own, copy);
     if (!n.full && len) {
         memcpy(copy, data, len);
-        head_fields(&n, in);
+        note_head_fields(&n, in);
         list_fields(&n, in);
         if (!n.bad && !n.full && n.at == n.end)
             return TAMIS_OK;

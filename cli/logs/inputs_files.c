@@ -325,7 +325,7 @@ static void sort_names(struct name_list *files)
         }
 }
 
-/* ---- what is hidden -------------------------------------------------------------------------- */
+/* ---- inputs in folders that cannot be read --------------------------------------------------- */
 
 /* Folders that had inputs and now have no file: a file system may not be mounted. */
 static bool find_empty(struct names *names, const struct inputs *in)

@@ -130,7 +130,7 @@ void clause_sort(struct clause *c, tamis_type type)
 }
 
 /* An integer in normal form: most are, and this test takes a tenth of the time. */
-static bool plain_int(const struct read_value *v)
+static bool is_plain_int(const struct read_value *v)
 {
     if (v->len == 0 || v->len > 18 || (v->data[0] == '0' && v->len > 1))
         return false;
@@ -145,7 +145,7 @@ static struct span normal_of(struct check *k, tamis_type type, const struct read
                              uint8_t room[NORMAL_MAX + 40], bool *is)
 {
     size_t n = 0;
-    if (type == TAMIS_INT && plain_int(v)) {
+    if (type == TAMIS_INT && is_plain_int(v)) {
         *is = true;
         return (struct span){v->data, v->len};
     }

@@ -1,6 +1,7 @@
 /* Attributes and combinations. See attrs.h. */
 #include "attrs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,27 @@ static bool read_combo(struct attrs *a, const char *text)
             return true;
     a->combos[a->n_combos++] = mask;
     return true;
+}
+
+void combo_text(uint64_t mask, attribute_name *name, const void *of, char *out, size_t room)
+{
+    size_t len = 0;
+    *out = 0;
+    for (; mask && len + 1 < room; mask &= mask - 1) {
+        int n = snprintf(out + len, room - len, "%s%s", len ? "+" : "",
+                         name(of, (uint32_t)__builtin_ctzll(mask)));
+        len += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static const char *schema_name(const void *schema, uint32_t attribute)
+{
+    return tamis_schema_name(schema, attribute);
+}
+
+void schema_names(const tamis_schema *schema, uint64_t mask, char *out, size_t room)
+{
+    combo_text(mask, schema_name, schema, out, room);
 }
 
 void attrs_known(struct attrs *a, const tamis_schema *schema)

@@ -21,4 +21,9 @@ void attrs_known(struct attrs *attrs, const tamis_schema *schema);
 bool attrs_read(struct attrs *attrs, const char *list, const struct texts *combos);
 void attrs_free(struct attrs *attrs);
 
+/* "ip+user", the attributes of a mask in the form of --combo, as far as there is room. */
+typedef const char *attribute_name(const void *of, uint32_t attribute);
+void combo_text(uint64_t mask, attribute_name *name, const void *of, char *out, size_t room);
+void schema_names(const tamis_schema *schema, uint64_t mask, char *out, size_t room);
+
 #endif

@@ -112,8 +112,7 @@ static size_t before_rotation(const char *path, size_t len)
     size_t at = len;
     while (at > 0 && strchr("0123456789.-_", path[at - 1]))
         at--;
-    bool turned = at + 1 < len && path[at + 1] >= '0' && path[at + 1] <= '9' &&
-                  !(path[at] >= '0' && path[at] <= '9');
+    bool turned = at + 1 < len && is_digit(path[at + 1]) && !is_digit(path[at]);
     return turned ? at : len;
 }
 

@@ -137,11 +137,6 @@ ALWAYS_INLINE const uint8_t *take_key(struct parser *ps, const uint8_t *p, const
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-ALWAYS_INLINE bool is_digit(uint8_t c)
-{
-    return (uint8_t)(c - '0') < 10;
-}
-
 /* The position after `word` if it is at p, otherwise NULL. */
 ALWAYS_INLINE const uint8_t *literal(const uint8_t *p, const uint8_t *end, bool free,
                                      const char *word)
@@ -155,9 +150,9 @@ ALWAYS_INLINE const uint8_t *literal(const uint8_t *p, const uint8_t *end, bool 
 /* The position after the digits at p, at least one; NULL: there is none. */
 ALWAYS_INLINE const uint8_t *digits(const uint8_t *p, const uint8_t *end, bool free)
 {
-    if (!is_digit(at(p, end, free)))
+    if (!is_digit((char)at(p, end, free)))
         return NULL;
-    while (is_digit(at(p, end, free)))
+    while (is_digit((char)at(p, end, free)))
         p++;
     return p;
 }

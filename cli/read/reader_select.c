@@ -16,7 +16,7 @@ static uint32_t number_of(const char *text, size_t len)
     if (len == 0 || len > 9 || (len > 1 && text[0] == '0'))
         return NO_NODE;
     for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9')
+        if (!is_digit(text[i]))
             return NO_NODE;
         x = 10 * x + (uint32_t)(text[i] - '0');
     }

@@ -333,7 +333,7 @@ static struct csv_sample find_table(const struct dialect *dialect, const uint8_t
 
 /* Does the parser's `fit` accept half of the lines of the text? Incomplete lines at the end do
    not count. */
-static bool lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool whole)
+static bool most_lines_fit(struct parser *ps, const uint8_t *text, size_t len, bool whole)
 {
     struct record record;
     size_t fit = 0, lines = 0;
@@ -372,7 +372,7 @@ static bool format_fits(const struct dialect *dialect, enum read_format format, 
     d.format = format;
     tamis_error error = parsing_begin(&p, &d, &line, 1, NULL, 0, text, len, NULL);
     bool fits = error == TAMIS_OK &&
-                (format == READ_JSONL ? objects_fit : lines_fit)(p.parser, text, len, whole);
+                (format == READ_JSONL ? objects_fit : most_lines_fit)(p.parser, text, len, whole);
     *full |= error == TAMIS_ENOMEM;
     parsing_end(&p);
     return fits;
@@ -439,7 +439,7 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole,
         ps->selection = &none;
         ps->value = &nowhere;
         ps->fit = format_of((enum read_format)i)->sniff;
-        if (ps->fit && lines_fit(ps, text, len, whole))
+        if (ps->fit && most_lines_fit(ps, text, len, whole))
             found = (enum read_format)i;
         ps->value = NULL;
     }

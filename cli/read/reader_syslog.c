@@ -42,7 +42,7 @@ static const uint8_t *take_priority(struct parser *ps, const uint8_t *p, const u
     static const char numbers[] = "0 1 2 3 4 5 6 7 8 9 101112131415161718192021222324";
     const uint8_t *digits = ++p;
     unsigned x = 0;
-    while (p < end && p - digits < 3 && (uint8_t)(*p - '0') < 10)
+    while (p < end && p - digits < 3 && is_digit((char)*p))
         x = 10 * x + (unsigned)(*p++ - '0');
     if (p == digits || p == end || *p != '>' || x > 191)
         return NULL;

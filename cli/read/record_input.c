@@ -16,15 +16,14 @@ static uint32_t attributes_of(const tamis_records *set)
     return info.attributes;
 }
 
+static const char *record_name(const void *set, uint32_t attribute)
+{
+    return tamis_records_name(set, attribute);
+}
+
 void records_names(const tamis_records *set, uint64_t mask, char *out, size_t room)
 {
-    size_t len = 0;
-    *out = 0;
-    for (uint64_t left = mask; left; left &= left - 1) {
-        const char *name = tamis_records_name(set, (uint32_t)__builtin_ctzll(left));
-        int n = snprintf(out + len, room - len, "%s%s", len ? "+" : "", name);
-        len += (size_t)n < room - len ? (size_t)n : room - len - 1;
-    }
+    combo_text(mask, record_name, set, out, room);
 }
 
 void records_warn(const tamis_records *set, uint64_t mask)

@@ -31,10 +31,10 @@ bool answers_begin(struct answers *a)
     return true;
 }
 
-static int by_name(const void *x, const void *y)
+int answers_by_name(const void *x, const void *y)
 {
-    const struct answers_name *a = x, *b = y;
-    return strcmp(a->name, b->name);
+    const char *const *a = x, *const *b = y;
+    return strcmp(*a, *b);
 }
 
 /* The names of these owners, in order; bits may be NULL. An owner dropped meanwhile has no name. */
@@ -50,7 +50,7 @@ static size_t names_of(const struct answers *a, const uint64_t *hits, const uint
                 a->names[n++] = (struct answers_name){name, unsure >> bit & 1, 0};
         }
     }
-    qsort(a->names, n, sizeof *a->names, by_name);
+    qsort(a->names, n, sizeof *a->names, answers_by_name);
     return n;
 }
 
@@ -130,20 +130,17 @@ void answers_end(struct answers *a)
     a->names = NULL;
 }
 
-void answers_owners(enum answers_form form, struct answers_name *names, size_t n)
+void answers_owner(enum answers_form form, const char *name, bool doubt, uint64_t version)
 {
-    qsort(names, n, sizeof *names, by_name);
-    for (size_t i = 0; i < n; i++) {
-        if (form != ANSWERS_TEXT) {
-            json_open(NULL, '{');
-            json_text("owner", names[i].name);
-            json_count("version", names[i].version);
-            json_flag("current", !names[i].doubt);
-            json_close();
-        } else {
-            put_text(names[i].doubt ? "?" : "");
-            put_name(names[i].name);
-            put_format("\t%llu\n", (unsigned long long)names[i].version);
-        }
+    if (form != ANSWERS_TEXT) {
+        json_open(NULL, '{');
+        json_text("owner", name);
+        json_count("version", version);
+        json_flag("current", !doubt);
+        json_close();
+    } else {
+        put_text(doubt ? "?" : "");
+        put_name(name);
+        put_format("\t%llu\n", (unsigned long long)version);
     }
 }

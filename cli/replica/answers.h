@@ -16,7 +16,7 @@ enum answers_form {
 };
 
 struct answers_name {
-    const char *name;
+    const char *name; /* first: see answers_by_name */
     bool doubt;
     uint64_t version; /* of a list of owners */
 };
@@ -37,7 +37,9 @@ bool answers_begin(struct answers *a);
 void answers_print(struct answers *a, const tamis_key *keys, size_t n);
 /* Prints the rest and frees it. */
 void answers_end(struct answers *a);
-/* Sorts and prints a list of owners: as text, or one line of JSON each. */
-void answers_owners(enum answers_form form, struct answers_name *names, size_t n);
+/* Orders structs that begin with a name. */
+int answers_by_name(const void *x, const void *y);
+/* Prints an owner of a list: as text, or one line of JSON. */
+void answers_owner(enum answers_form form, const char *name, bool doubt, uint64_t version);
 
 #endif

@@ -76,7 +76,7 @@ static bool resume(struct follow *f)
     return true;
 }
 
-/* ---- what is shown --------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 static size_t count_current(const struct follow *f)
 {
@@ -152,7 +152,7 @@ static void report(const struct follow *f, bool json)
     report_end();
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* One round; then the saver may save its result. */
 static tamis_error step(struct follow *f, tamis_reason *reason)

@@ -154,7 +154,7 @@ static bool find_server(struct locating *l, const char *address)
     return serve_address_read(&at, address) && ask_connect(&l->server, &at);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- keys and owners ------------------------------------------------------------------------- */
 
 static bool locate_batch(void *context, struct batch *b)
 {
@@ -188,7 +188,10 @@ static int list_owners(struct locating *l)
     for (uint32_t i = 0; replicas_next(&l->replicas, &i, &name); i++)
         l->answers.names[n++] = (struct answers_name){name, l->answers.doubt[i / 64] >> i % 64 & 1,
                                                       l->replicas.replica[i].version};
-    answers_owners(l->answers.form, l->answers.names, n);
+    struct answers_name *names = l->answers.names;
+    qsort(names, n, sizeof *names, answers_by_name);
+    for (size_t i = 0; i < n; i++)
+        answers_owner(l->answers.form, names[i].name, names[i].doubt, names[i].version);
     return n ? FOUND : NONE;
 }
 

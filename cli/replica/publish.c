@@ -55,7 +55,7 @@ struct publishing {
     tamis_error error;
 };
 
-/* ---- what goes out --------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void failed(struct publishing *p, tamis_error e, const tamis_reason *reason)
 {
@@ -124,7 +124,7 @@ static void beat(struct publishing *p)
     }
 }
 
-/* ---- what comes in --------------------------------------------------------------------------- */
+/* ---- lines of input -------------------------------------------------------------------------- */
 
 /* At most a quarter of the keys that copies may miss. */
 static void set_run(struct publishing *p)
@@ -233,7 +233,7 @@ static bool read_some(struct publishing *p, int wait)
     return len > 0 || (len < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static void save(struct publishing *p)
 {

@@ -2,17 +2,16 @@
 #include "replica_folder.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "sets/set_file.h"
-#include "ui/growing.h"
+#include "ui/text_lines.h"
 
-static const char title[] = "tamis replicas 3\n";
+#define TITLE "tamis replicas 3\n"
 
 bool replicas_reserve(struct replicas *r, size_t owners)
 {
@@ -70,68 +69,66 @@ static void boot_id(char out[64])
         fclose(file);
 }
 
-static bool read_line(struct replicas *r, const char *line)
+static bool take_owner(struct replicas *r, struct line *l)
 {
-    char quoted[3 * TAMIS_OWNER_MAX + 8], name[TAMIS_OWNER_MAX + 1], here[64], text[64];
-    unsigned long long epoch, version, heard, lease, beat;
-    long long delay;
-    if (sscanf(line, "position %63s", text) == 1) {
-        memcpy(r->position, text, sizeof text);
-        return true;
-    }
-    if (sscanf(line, "boot %63s", text) == 1) {
-        boot_id(here);
-        if (strcmp(text, here) == 0)
-            memcpy(r->boot, here, sizeof here);
-        return true;
-    }
-    if (strncmp(line, "serve ", 6) == 0 && strlen(line) < sizeof r->serve) {
-        memcpy(r->serve, line + 6, strcspn(line + 6, "\n"));
-        return true;
-    }
-    if (sscanf(line, "reached %llu %llu", &heard, &lease) == 2) {
-        r->reached = heard;
-        r->every = lease;
-        return true;
-    }
-    if (sscanf(line, "owner %772s %llu %llu %llu %llu %llu %lld", quoted, &epoch, &version, &heard,
-               &lease, &beat, &delay) != 7 ||
-        !carrier_unquote(quoted, strlen(quoted), name, sizeof name))
+    char name[TAMIS_OWNER_MAX + 1];
+    const char *quoted = text_word(l);
+    struct replica *replica =
+        carrier_unquote(quoted, strlen(quoted), name, sizeof name) ? replicas_get(r, name) : NULL;
+    if (!replica)
         return false;
-    struct replica *replica = replicas_get(r, name);
-    if (replica) {
-        replica->epoch = epoch;
-        replica->version = version;
-        replica->heard = heard;
-        replica->lease = lease;
-        replica->beat = beat;
-        replica->delay = delay;
+    replica->epoch = text_number(l, 10);
+    replica->version = text_number(l, 10);
+    replica->heard = text_number(l, 10);
+    replica->lease = text_number(l, 10);
+    replica->beat = text_number(l, 10);
+    replica->delay = text_whole(l);
+    return true;
+}
+
+static bool take_line(void *context, const char *what, struct line *l)
+{
+    struct replicas *r = context;
+    char here[sizeof r->boot];
+    if (strcmp(what, "boot") == 0) {
+        boot_id(here);
+        text_copy(l, r->boot, sizeof r->boot);
+        if (strcmp(r->boot, here) != 0)
+            r->boot[0] = 0;
+    } else if (strcmp(what, "reached") == 0) {
+        r->reached = text_number(l, 10);
+        r->every = text_number(l, 10);
+    } else if (strcmp(what, "position") == 0) {
+        text_copy(l, r->position, sizeof r->position);
+    } else if (strcmp(what, "serve") == 0 && l->at && strlen(l->at) < sizeof r->serve) {
+        memcpy(r->serve, l->at, strlen(l->at) + 1); /* it may have spaces */
+        l->at = NULL;
+    } else {
+        return strcmp(what, "owner") == 0 && take_owner(r, l);
     }
-    return replica;
+    return true;
 }
 
 bool replicas_read(struct replicas *r, const uint8_t *key, bool whole, bool fresh)
 {
-    char path[PATH_MAX], line[2048];
+    char path[PATH_MAX];
+    struct bytes text = {0};
     tamis_directory_options options = {
         .key = key, .whole = whole, .lease = fresh ? 0 : UINT32_MAX, .lease_most = r->lease_most};
     if (tamis_directory_new(&r->directory, &options, NULL) != TAMIS_OK)
         return no_memory(r->folder);
     snprintf(path, sizeof path, "%s/status", r->folder);
-    FILE *file = fopen(path, "r");
-    if (!file && errno == ENOENT && fresh)
+    int error = file_slurp(path, &text) ? 0 : errno;
+    bool good = !error && text_read(&text, TITLE, NULL, take_line, r);
+    bytes_end(&text);
+    if (error == ENOENT && fresh)
         return true;
-    if (!file && errno == ENOENT)
+    if (error == ENOENT)
         return refuse("no copies in it: %s: make it with tamis follow", r->folder);
-    if (!file && errno == ENOTDIR)
+    if (error == ENOTDIR)
         return refuse("Not a directory: %s: give the folder of tamis follow", r->folder);
-    if (!file)
-        return refuse("%s: %s: check the permissions of the folder", strerror(errno), path);
-    bool good = fgets(line, sizeof line, file) && strcmp(line, title) == 0;
-    while (good && fgets(line, sizeof line, file))
-        good = read_line(r, line);
-    good = good && !ferror(file);
-    fclose(file);
+    if (error)
+        return refuse("%s: %s: check the permissions of the folder", strerror(error), path);
     if (!good)
         complain("not written by tamis follow, or damaged: %s: remove it and follow again", path);
     return good;
@@ -150,44 +147,34 @@ bool replicas_lock(struct replicas *r)
     return succeeded(e, &reason, path);
 }
 
-static bool unwritable(const struct replicas *r)
-{
-    return refuse("%s: %s/status: make room, or check the permissions", strerror(errno), r->folder);
-}
-
 bool replicas_write(const struct replicas *r)
 {
-    char path[PATH_MAX], aside[PATH_MAX], quoted[3 * TAMIS_OWNER_MAX + 8], boot[64];
-    snprintf(path, sizeof path, "%s/status", r->folder);
-    snprintf(aside, sizeof aside, "%s/.status.new", r->folder);
-    FILE *file = fopen(aside, "w");
-    if (!file)
-        return unwritable(r);
+    char path[PATH_MAX], quoted[3 * TAMIS_OWNER_MAX + 8], boot[64];
+    struct bytes text = {0};
     boot_id(boot);
-    fputs(title, file);
+    text_put(&text, TITLE);
     if (boot[0])
-        fprintf(file, "boot %s\nreached %llu %llu\n", boot, (unsigned long long)r->reached,
-                (unsigned long long)r->every);
+        text_put(&text, "boot %s\nreached %" PRIu64 " %" PRIu64 "\n", boot, r->reached, r->every);
     if (r->position[0])
-        fprintf(file, "position %s\n", r->position);
+        text_put(&text, "position %s\n", r->position);
     if (r->serve[0])
-        fprintf(file, "serve %s\n", r->serve);
+        text_put(&text, "serve %s\n", r->serve);
     for (size_t i = 0; i < r->room; i++) {
         const struct replica *replica = &r->replica[i];
         if (!replica->name)
             continue;
         carrier_quote(replica->name, quoted, sizeof quoted);
-        fprintf(file, "owner %s %llu %llu %llu %llu %llu %lld\n", quoted,
-                (unsigned long long)replica->epoch, (unsigned long long)replica->version,
-                (unsigned long long)replica->heard, (unsigned long long)replica->lease,
-                (unsigned long long)replica->beat, (long long)replica->delay);
+        text_put(&text,
+                 "owner %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64
+                 "\n",
+                 quoted, replica->epoch, replica->version, replica->heard, replica->lease,
+                 replica->beat, replica->delay);
     }
-    bool good = fflush(file) == 0 && !ferror(file);
-    int error = errno;
-    bool closed = fclose(file) == 0;
-    if (!good)
-        errno = error; /* not that of fclose */
-    return (good && closed && rename(aside, path) == 0) || unwritable(r);
+    snprintf(path, sizeof path, "%s/status", r->folder);
+    bool good =
+        (!text.failed || no_memory(r->folder)) && file_put(path, text.data, text.len, PUT_LOOSE);
+    bytes_end(&text);
+    return good;
 }
 
 void replicas_remove(struct replicas *r, uint32_t number)

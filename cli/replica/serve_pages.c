@@ -15,7 +15,7 @@ const char *const serve_state[STATES] = {"current", "unknown", "behind",
 
 /* One owner at a moment. Doubt is as shown in answers. */
 struct owner_view {
-    const char *name;
+    const char *name; /* first: see answers_by_name */
     bool doubt;
     tamis_follower_facts facts;
 };
@@ -74,34 +74,28 @@ static void owner_facts(const struct owner_view *v)
     json_close();
 }
 
-static int by_name(const void *x, const void *y)
-{
-    const struct owner_view *a = x, *b = y;
-    return strcmp(a->name, b->name);
-}
-
 bool serve_owners(const tamis_directory *d, enum answers_form form)
 {
     size_t n;
     struct owner_view *views = views_of(d, &n);
-    struct answers_name *names = malloc((n + 1) * sizeof *names);
-    bool good = views && names;
-    if (good && form == ANSWERS_OBJECT) {
-        qsort(views, n, sizeof *views, by_name);
+    if (!views)
+        return false;
+    qsort(views, n, sizeof *views, answers_by_name);
+    if (form == ANSWERS_OBJECT) {
         json_open(NULL, '{');
         json_open("owners", '[');
-        for (size_t i = 0; i < n; i++)
+    }
+    for (size_t i = 0; i < n; i++)
+        if (form == ANSWERS_OBJECT)
             owner_facts(&views[i]);
+        else
+            answers_owner(form, views[i].name, views[i].doubt, views[i].facts.version);
+    if (form == ANSWERS_OBJECT) {
         json_close();
         json_close();
-    } else if (good) {
-        for (size_t i = 0; i < n; i++)
-            names[i] = (struct answers_name){views[i].name, views[i].doubt, views[i].facts.version};
-        answers_owners(form, names, n);
     }
     free(views);
-    free(names);
-    return good;
+    return true;
 }
 
 unsigned serve_health(const tamis_directory *d, const tamis_following *following)

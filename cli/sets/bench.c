@@ -67,7 +67,7 @@ static double median(void (*body)(struct bench_run *run), struct bench_run *run)
     return times[RUNS / 2];
 }
 
-/* ---- what is timed --------------------------------------------------------------------------- */
+/* ---- operations that are timed --------------------------------------------------------------- */
 
 static const uint64_t *line_of(const struct bench_run *run, size_t i)
 {

@@ -20,7 +20,7 @@ struct unit {
 static bool number(const char *text, double *out, const char **rest)
 {
     char *end;
-    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.') || text[1] == 'x' || text[1] == 'X')
+    if (!(is_digit(text[0]) || text[0] == '.') || text[1] == 'x' || text[1] == 'X')
         return false;
     errno = 0;
     *out = strtod(text, &end);

@@ -114,10 +114,15 @@ ALWAYS_INLINE double to_power(double x, unsigned n)
     return result;
 }
 
+ALWAYS_INLINE bool is_digit(char c)
+{
+    return (uint8_t)(c - '0') < 10;
+}
+
 /* A hexadecimal digit, or -1. */
 ALWAYS_INLINE int hex_digit(uint8_t c)
 {
-    if (c >= '0' && c <= '9')
+    if (is_digit((char)c))
         return c - '0';
     c |= 0x20;
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;

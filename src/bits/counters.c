@@ -119,7 +119,7 @@ uint64_t counters_get(const struct counters *counters, uint64_t position)
 }
 
 /* No key is added 2^64 times, but foreign bytes may claim it: sums saturate. */
-static uint64_t sum_of(uint64_t x, uint64_t y)
+static uint64_t sum_capped(uint64_t x, uint64_t y)
 {
     return x + y < x ? UINT64_MAX : x + y;
 }
@@ -130,14 +130,14 @@ uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
     if (UNLIKELY(value == COUNTER_ESCAPE)) {
         struct escape *escape = escape_find(counters, position);
         uint64_t before = escape->value;
-        escape->value = sum_of(before, by);
+        escape->value = sum_capped(before, by);
         return before;
     }
     if (LIKELY(by < (uint64_t)COUNTER_ESCAPE - value)) {
         nibble_set(counters, position, (uint8_t)(value + by));
     } else {
         nibble_set(counters, position, COUNTER_ESCAPE);
-        counters_escape(counters, position, sum_of(value, by));
+        counters_escape(counters, position, sum_capped(value, by));
     }
     return value;
 }
@@ -170,7 +170,7 @@ size_t counters_sum_escapes(const struct counters *to, const struct counters *fr
         if (n == 16 && !sixteen_escape(sixteen(to, at), sixteen(from, at)))
             continue;
         for (uint64_t i = at; i < at + n; i++)
-            escapes += sum_of(counters_get(to, i), counters_get(from, i)) >= COUNTER_ESCAPE;
+            escapes += sum_capped(counters_get(to, i), counters_get(from, i)) >= COUNTER_ESCAPE;
     }
     return escapes;
 }
@@ -228,7 +228,7 @@ bool counters_fold(struct counters *half, const struct counters *from, uint64_t 
             if (!counters_reserve(half, a, 1))
                 return false;
             counters_add(half, i,
-                         sum_of(counters_get(from, first), counters_get(from, first + run)));
+                         sum_capped(counters_get(from, first), counters_get(from, first + run)));
         }
     }
     return true;

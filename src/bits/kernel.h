@@ -112,6 +112,14 @@ struct kernel {
     double (*rate)(const struct bits *bits, uint64_t sample);
 };
 
+/* Fills column i of the `columns` that share the n digests of a set. */
+ALWAYS_INLINE void column_fill(const struct bits *column, const tamis_digest *digests, uint64_t n,
+                               uint32_t i, uint32_t columns)
+{
+    uint64_t from = n * i / columns, to = n * (i + 1) / columns;
+    column->kernel->fill(column, digests + from, (size_t)(to - from));
+}
+
 /* The best row for this machine; TAMIS_ISA=scalar|avx2|avx512 in the environment limits it. */
 const struct kernel *kernel_choose(tamis_layout layout, const struct family *family);
 /* Bits per unit, for callers without a kernel. */
@@ -147,17 +155,17 @@ extern const struct kernel kernel_spread, kernel_spread_probe, kernel_blocked;
 extern const struct kernel kernel_avx2, kernel_avx512;
 #endif
 
-/* ANDs rows: acc[i] &= word i of each of the k rows, for i below n; returns whether any bit is
-   left. Rows are `stride` words apart. */
+/* ANDs rows: left[i] = the AND of word i of the k rows (at least one), for i below n; returns whether any
+   bit is left. Rows are `stride` words apart. */
 typedef bool (*rows_fn)(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
-                        unsigned k, uint64_t *acc);
+                        unsigned k, uint64_t *left);
 rows_fn kernel_rows(void);
 bool rows_scalar(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
-                 unsigned k, uint64_t *acc);
+                 unsigned k, uint64_t *left);
 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows, unsigned k,
-               uint64_t *acc);
+               uint64_t *left);
 bool rows_avx512(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
-                 unsigned k, uint64_t *acc);
+                 unsigned k, uint64_t *left);
 
 /* For any key, hash and k. */
 bool quick_add_other(const struct quick *quick, const void *key, size_t len);

@@ -22,12 +22,17 @@ struct half_pair {
     __m256i low, high;
 };
 
+ALWAYS_INLINE AVX2 __m256i load_four(const uint64_t *words)
+{
+    return _mm256_loadu_si256((const __m256i *)(const void *)words);
+}
+
 ALWAYS_INLINE AVX2 __m256i half_bits(uint64_t w, __m256i fields, const uint64_t *lanes)
 {
     __m256i shifts = _mm256_srlv_epi64(_mm256_set1_epi64x((long long)w), fields);
     shifts = _mm256_and_si256(shifts, _mm256_set1_epi64x(63));
     __m256i ones = _mm256_sllv_epi64(_mm256_set1_epi64x(1), shifts);
-    return _mm256_and_si256(ones, _mm256_loadu_si256((const __m256i *)(const void *)lanes));
+    return _mm256_and_si256(ones, load_four(lanes));
 }
 
 ALWAYS_INLINE AVX2 struct half_pair round_halves(uint64_t w, const uint64_t *lanes)
@@ -175,20 +180,18 @@ static AVX2 bool has_any_avx2(const void *stack, size_t vectors, tamis_digest di
 }
 
 AVX2 bool rows_avx2(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
-                    unsigned k, uint64_t *acc)
+                    unsigned k, uint64_t *left)
 {
     bool any = false;
     uint64_t whole = n & ~UINT64_C(3);
     for (uint64_t i = 0; i < whole; i += 4) {
-        __m256i left = _mm256_loadu_si256((const __m256i *)(const void *)(acc + i));
-        for (unsigned j = 0; j < k && !_mm256_testz_si256(left, left); j++) {
-            const uint64_t *row = words + rows[j] * stride + i;
-            left = _mm256_and_si256(left, _mm256_loadu_si256((const __m256i *)(const void *)row));
-        }
-        _mm256_storeu_si256((__m256i *)(void *)(acc + i), left);
-        any |= !_mm256_testz_si256(left, left);
+        __m256i all = load_four(words + rows[0] * stride + i);
+        for (unsigned j = 1; j < k && !_mm256_testz_si256(all, all); j++)
+            all = _mm256_and_si256(all, load_four(words + rows[j] * stride + i));
+        _mm256_storeu_si256((__m256i *)(void *)(left + i), all);
+        any |= !_mm256_testz_si256(all, all);
     }
-    return (whole < n && rows_scalar(words + whole, stride, n - whole, rows, k, acc + whole)) ||
+    return (whole < n && rows_scalar(words + whole, stride, n - whole, rows, k, left + whole)) ||
            any;
 }
 

@@ -223,17 +223,16 @@ static void has_stack_avx512(const void *stack, size_t vectors, const tamis_dige
 }
 
 AVX512 bool rows_avx512(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
-                        unsigned k, uint64_t *acc)
+                        unsigned k, uint64_t *left)
 {
     bool any = false;
     for (uint64_t i = 0; i < n; i += 8) {
         __mmask8 in = n - i >= 8 ? 0xff : (__mmask8)((1u << (n - i)) - 1);
-        __m512i left = _mm512_maskz_loadu_epi64(in, acc + i);
-        for (unsigned j = 0; j < k && _mm512_test_epi64_mask(left, left); j++)
-            left =
-                _mm512_and_si512(left, _mm512_maskz_loadu_epi64(in, words + rows[j] * stride + i));
-        _mm512_mask_storeu_epi64(acc + i, in, left);
-        any |= _mm512_test_epi64_mask(left, left) != 0;
+        __m512i all = _mm512_maskz_loadu_epi64(in, words + rows[0] * stride + i);
+        for (unsigned j = 1; j < k && _mm512_test_epi64_mask(all, all); j++)
+            all = _mm512_and_si512(all, _mm512_maskz_loadu_epi64(in, words + rows[j] * stride + i));
+        _mm512_mask_storeu_epi64(left + i, in, all);
+        any |= _mm512_test_epi64_mask(all, all) != 0;
     }
     return any;
 }

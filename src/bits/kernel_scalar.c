@@ -513,14 +513,16 @@ const struct kernel kernel_blocked = {
 /* ---- rows of a matrix ------------------------------------------------------------------------ */
 
 bool rows_scalar(const uint64_t *words, uint64_t stride, uint64_t n, const uint64_t *rows,
-                 unsigned k, uint64_t *acc)
+                 unsigned k, uint64_t *left)
 {
-    uint64_t any = 1;
-    for (unsigned j = 0; j < k && any; j++) {
+    uint64_t any = 0;
+    for (uint64_t i = 0; i < n; i++)
+        any |= left[i] = word_load(&words[rows[0] * stride + i]);
+    for (unsigned j = 1; j < k && any; j++) {
         const uint64_t *row = words + rows[j] * stride;
         any = 0;
         for (uint64_t i = 0; i < n; i++)
-            any |= acc[i] &= word_load(&row[i]);
+            any |= left[i] &= word_load(&row[i]);
     }
     return any != 0;
 }

@@ -2,8 +2,6 @@
    added while others read; widening makes a new matrix and retires the old one. */
 #include "matrix.h"
 
-#include "bit_rows.h"
-
 #define TOGETHER 16 /* queries whose rows are prefetched together */
 
 uint64_t matrix_width_for(uint64_t columns)
@@ -113,30 +111,11 @@ uint64_t matrix_words(const struct matrix *matrix)
     return (matrix->width + 63) / 64;
 }
 
-static bool narrow_and(const struct matrix *matrix, const uint64_t *rows, uint64_t *left)
-{
-    uint64_t all = *left;
-    for (unsigned j = 0; j < matrix->bits.k && all; j++)
-        all &= bits_read(matrix->bits.words, rows[j] * matrix->width, (unsigned)matrix->width);
-    *left = all;
-    return all != 0;
-}
-
-static bool rows_and(const struct matrix *matrix, const uint64_t *rows, uint64_t *left,
-                     rows_fn wide)
-{
-    memset(left, 0xff, (size_t)matrix_words(matrix) * sizeof *left);
-    if (matrix->width < 64)
-        return narrow_and(matrix, rows, left);
-    return wide(matrix->bits.words, matrix->width / 64, matrix->width / 64, rows, matrix->bits.k,
-                left);
-}
-
 bool matrix_match(const struct matrix *matrix, tamis_digest digest, uint64_t *columns)
 {
     uint64_t rows[K_MAX];
     matrix->bits.kernel->positions(&matrix->bits, digest, rows);
-    return rows_and(matrix, rows, columns, kernel_rows());
+    return columns_match(matrix, rows, 0, matrix_words(matrix), columns, kernel_rows());
 }
 
 /* The number of rows that a query reads before a non-member is rejected: each row leaves half the columns. */
@@ -148,20 +127,12 @@ static unsigned rows_expected(const struct matrix *matrix)
     return n < matrix->bits.k ? n : matrix->bits.k;
 }
 
-/* Does any column match? In chunks of columns, so that the remaining columns fit on the stack. */
 static bool any_column(const struct matrix *matrix, const uint64_t *rows, rows_fn wide)
 {
-    enum { CHUNK = 64 };
-    uint64_t left[CHUNK], words = matrix_words(matrix);
-    if (words <= CHUNK)
-        return rows_and(matrix, rows, left, wide);
-    for (uint64_t i = 0; i < words; i++) {
-        uint64_t all = ~UINT64_C(0);
-        for (unsigned j = 0; j < matrix->bits.k && all; j++)
-            all &= word_load(&matrix->bits.words[rows[j] * words + i]);
-        if (all)
+    uint64_t left[COLUMNS_CHUNK], words = matrix_words(matrix);
+    for (uint64_t i = 0; i < words; i += COLUMNS_CHUNK)
+        if (columns_match(matrix, rows, i, min_u64(COLUMNS_CHUNK, words - i), left, wide))
             return true;
-    }
     return false;
 }
 

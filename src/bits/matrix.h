@@ -11,8 +11,9 @@
 #define TAMIS_MATRIX_H
 
 #include "base/base.h"
-#include "kernel.h"
 #include "base/mem.h"
+#include "bit_rows.h"
+#include "kernel.h"
 
 #define MATRIX_COLUMNS_MAX (UINT32_C(1) << 20)
 
@@ -35,6 +36,27 @@ struct matrix *matrix_resize(const struct matrix *matrix, const tamis_allocator 
 
 /* ORs pairs of rows, which folds every column to half its size. */
 struct matrix *matrix_fold(const struct matrix *matrix, const tamis_allocator *a);
+
+#define COLUMNS_CHUNK \
+    64 /* words of columns that are tested together, so that they fit on the stack: 4096 columns */
+
+/* Which columns have a one in each of these k rows? Sets left[i] to word first + i of the answer, for
+   i below n, and returns whether there are any. Rows of less than 64 bits have one word. */
+ALWAYS_INLINE bool columns_match(const struct matrix *matrix, const uint64_t *rows, uint64_t first,
+                                 uint64_t n, uint64_t *left, rows_fn and_rows)
+{
+    const uint64_t *words = matrix->bits.words;
+    uint64_t width = matrix->width;
+    unsigned k = matrix->bits.k;
+    if (width < 64) {
+        uint64_t all = (UINT64_C(1) << width) - 1;
+        for (unsigned j = 0; j < k && all; j++)
+            all &= bits_from(words, rows[j] * width, (unsigned)width);
+        *left = all;
+        return all != 0;
+    }
+    return and_rows(words + first, width / 64, n, rows, k, left);
+}
 
 /* found[i] |= some column has digest i. */
 void matrix_has(const struct matrix *matrix, const tamis_digest *digests, size_t n, uint8_t *found);

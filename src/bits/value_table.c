@@ -115,7 +115,7 @@ size_t table_fits(const struct table *table)
 
 /* At most three quarters are in use: unsuccessful lookups end after about eight slots, two cache
    lines. 0: there cannot be that many. */
-static size_t room_for(const struct table *table, size_t more)
+static size_t slots_for(const struct table *table, size_t more)
 {
     size_t need = table->used + more, room = slots_of(table) ? slots_of(table)->room : 16;
     if (need < more || need > SIZE_MAX / 4)
@@ -128,7 +128,7 @@ static size_t room_for(const struct table *table, size_t more)
 uint64_t table_growth(const struct table *table, size_t more)
 {
     const struct table_slots *old = slots_of(table);
-    size_t room = room_for(table, more);
+    size_t room = slots_for(table, more);
     if (room == 0)
         return UINT64_MAX;
     return old ? (room - old->room) * sizeof *old->slot : room * sizeof *old->slot + sizeof *old;
@@ -137,7 +137,7 @@ uint64_t table_growth(const struct table *table, size_t more)
 bool table_reserve(struct table *table, const tamis_allocator *a, size_t more)
 {
     struct table_slots *old = slots_of(table);
-    size_t room = room_for(table, more);
+    size_t room = slots_for(table, more);
     if (room == 0 || (old && room == old->room))
         return room != 0;
     struct table_slots *slots = slots_new(a, room);

@@ -48,7 +48,7 @@ struct tamis_schema {
     double fpp;
     uint64_t segments; /* expected number */
     uint64_t memory;   /* of the writer; 0: this is not one's schema */
-    char names[TAMIS_ATTRIBUTES_MAX * (ATTRIBUTE_LEN + 1)];
+    char names[NAMES_MAX];
     uint32_t names_len;
     uint16_t name_at[TAMIS_ATTRIBUTES_MAX];
 };

@@ -147,22 +147,15 @@ static void relation_fetch(const tamis_catalog *c, uint32_t relation, tamis_dige
             return;
 }
 
-/* One query: a digest in a relation. */
-struct probe_rows {
-    const tamis_catalog *c;
-    uint64_t rows[K_MAX];
-    const uint8_t *start;
-    uint32_t width;
-};
-
-/* left &= row; returns whether anything is left. A row of whole bytes has at most 8 words. */
-static bool and_row(const struct probe_rows *p, uint64_t row, uint64_t left[8])
+/* left &= the row at this bit; returns whether anything is left. A row of whole bytes has at most 8
+   words. Not the kernel of matrices: between two rows the page of the second is checked, and rows
+   are as narrow as the columns allow, so they begin at any byte. */
+static bool and_row(const uint8_t *strip, uint64_t at, uint32_t width, uint64_t left[8])
 {
-    uint64_t at = row * p->width;
-    if (p->width < 8)
-        return (left[0] &= p->start[at / 8] >> (at % 8)) != 0;
+    if (width < 8)
+        return (left[0] &= strip[at / 8] >> (at % 8)) != 0;
     uint64_t words[8] = {0}, any = 0;
-    memcpy(words, p->start + at / 8, p->width / 8);
+    memcpy(words, strip + at / 8, width / 8);
     for (unsigned i = 0; i < 8; i++)
         any |= left[i] &= words[i];
     return any != 0;
@@ -172,19 +165,19 @@ static tamis_error strip_ask(const tamis_catalog *c, const struct catalog_strip 
                              tamis_digest digest, uint64_t *segments, tamis_reason *reason)
 {
     struct bits bits = shape_bits(&c->shapes[strip->shape], &c->family);
-    struct probe_rows p = {.c = c, .start = c->data + strip->offset, .width = strip->width};
-    uint64_t left[8] = {0}, row_bytes = (strip->width + 7) / 8;
-    bits.kernel->positions(&bits, digest, p.rows);
+    const uint8_t *data = c->data + strip->offset;
+    uint64_t rows[K_MAX], left[8] = {0}, row_bytes = (strip->width + 7) / 8;
+    bits.kernel->positions(&bits, digest, rows);
     for (unsigned j = 0; j < bits.k; j++)
-        __builtin_prefetch(p.start + p.rows[j] * strip->width / 8);
+        __builtin_prefetch(data + rows[j] * strip->width / 8);
     for (uint32_t i = 0; i < strip->n; i += 64)
         left[i / 64] = strip->n - i < 64 ? (UINT64_C(1) << (strip->n - i)) - 1 : UINT64_MAX;
     for (unsigned j = 0; j < bits.k; j++) {
-        uint64_t at = strip->offset + p.rows[j] * strip->width / 8;
-        tamis_error e = catalog_check(c, at, row_bytes, reason);
+        uint64_t at = rows[j] * strip->width;
+        tamis_error e = catalog_check(c, strip->offset + at / 8, row_bytes, reason);
         if (e != TAMIS_OK)
             return e;
-        if (!and_row(&p, p.rows[j], left))
+        if (!and_row(data, at, strip->width, left))
             return TAMIS_OK;
     }
     for (unsigned i = 0; i < 8; i++)

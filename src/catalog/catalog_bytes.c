@@ -97,7 +97,7 @@ void catalog_body(const tamis_schema *schema, const struct catalog_head *head, u
     schema_fields(&c, &s);
 }
 
-/* ---- where things are ------------------------------------------------------------------------ */
+/* ---- offsets, and records of tables ---------------------------------------------------------- */
 
 struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalog_head *h)
 {

@@ -23,7 +23,7 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
-/* ---- where things are ------------------------------------------------------------------------ */
+/* ---- sizes and checks ------------------------------------------------------------------------ */
 
 static uint32_t entry_bits(const struct catalog_front *f)
 {

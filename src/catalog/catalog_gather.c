@@ -216,7 +216,7 @@ void tamis_gather_free(tamis_gather *g)
     mem_free(&a, g, 1, gather_size(g->relations));
 }
 
-static tamis_error keys_settle(tamis_gather *g)
+static tamis_error batch_settle(tamis_gather *g)
 {
     for (size_t i = 0; i < g->waiting; i++) { /* inserting twice does no harm */
         struct digest_set *set = &g->set[g->batch[i].relation];
@@ -234,7 +234,7 @@ static tamis_error keys_settle(tamis_gather *g)
 
 static void gather_key(tamis_gather *g, uint32_t relation, tamis_digest d)
 {
-    if (g->waiting == GATHER_BATCH && keys_settle(g) != TAMIS_OK) {
+    if (g->waiting == GATHER_BATCH && batch_settle(g) != TAMIS_OK) {
         g->failed = true;
         return;
     }
@@ -465,7 +465,7 @@ static tamis_error values_settle(tamis_gather *g)
 tamis_error gather_settle(tamis_gather *g)
 {
     tamis_error e = values_settle(g);
-    return e == TAMIS_OK ? keys_settle(g) : e;
+    return e == TAMIS_OK ? batch_settle(g) : e;
 }
 
 /* Every choice of one value per attribute, like the digits of a number. */

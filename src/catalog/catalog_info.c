@@ -105,17 +105,6 @@ void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
     }
 }
 
-/* The rate of a segment, over all its columns, at the load that its values give. */
-static double segment_rate(const struct column_plan *plan, uint64_t distinct)
-{
-    uint32_t columns = distinct ? column_plan_columns(plan, distinct) : 0;
-    if (columns == 0)
-        return 0;
-    double rate = tamis_plan_rate(TAMIS_SPREAD, plan->units, plan->k,
-                                  (double)((distinct + columns - 1) / columns));
-    return columns * rate < 1 ? columns * rate : 1;
-}
-
 static void strip_facts(const tamis_catalog *c, const struct catalog_strip *strip,
                         uint32_t relation, tamis_relation_facts *facts)
 {
@@ -127,7 +116,7 @@ static void strip_facts(const tamis_catalog *c, const struct catalog_strip *stri
             segment == STRIP_NONE || segment == before) /* the columns of a segment are adjacent */
             continue;
         before = segment;
-        double rate = segment_rate(plan, catalog_distinct(c, segment, relation));
+        double rate = column_plan_rate(plan, catalog_distinct(c, segment, relation));
         if (relation >= c->schema.attributes)
             facts->fpp_now += rate;
         else if (rate > facts->fpp_now)

@@ -41,15 +41,12 @@ static tamis_error segment_join(struct joining *j, uint64_t segment, tamis_reaso
     size_t len;
     const void *tag = tamis_catalog_tag(j->from, segment, &len);
     struct segment_work s = {.records = tamis_catalog_records(j->from, segment),
-                             .text = catalog_text(j->from, segment),
-                             .tag_at = spill_room(&w->spill, len),
-                             .tag_len = len};
+                             .text = catalog_text(j->from, segment)};
     if (!tag)
         return fail(reason, TAMIS_EFORMAT, "a segment without a tag");
-    int error = spill_write(&w->spill, tag, len, s.tag_at);
-    if (error)
-        return file_fail(reason, error, w->path, "writing beside");
-    tamis_error e = writer_segment(w, &s, reason);
+    tamis_error e = writer_tag(w, &s, tag, len, reason);
+    if (e == TAMIS_OK)
+        e = writer_segment(w, &s, reason);
     if (e != TAMIS_OK)
         return e;
     j->number[segment] = (uint32_t)w->n_segments - 1;
@@ -79,16 +76,15 @@ static tamis_error columns_record(struct joining *j, const struct catalog_strip 
         *n += wanted[i];
     }
     *at = spill_room(&w->spill, *n * bytes);
-    for (uint32_t i = 0, k = 0; i < strip->n; i++) {
-        if (!wanted[i])
-            continue;
-        if (!ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
-            return no_memory(reason);
-        w->shapes[shape].columns[w->shapes[shape].n++] =
-            (struct column_source){j->number[segments[i]], STRIP_NONE, *at + k++ * bytes};
-        w->used[w->shapes[shape].shape.relation] += plan->rate;
-    }
-    return TAMIS_OK;
+    w->used[w->shapes[shape].shape.relation] += *n * plan->rate;
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0, k = 0; i < strip->n && e == TAMIS_OK; i++)
+        if (wanted[i])
+            e = writer_column(
+                w, shape,
+                (struct column_source){j->number[segments[i]], STRIP_NONE, *at + k++ * bytes},
+                reason);
+    return e;
 }
 
 /* Transposes rows to columns in the spill, a window at a time. */
@@ -113,8 +109,7 @@ static tamis_error columns_spill(const struct joining *j, const struct catalog_s
         for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++) {
             if (!wanted[i])
                 continue;
-            int error = spill_write(&j->w->spill, column[i], 8 * (size_t)some, to);
-            e = error ? file_fail(reason, error, j->w->path, "writing beside") : TAMIS_OK;
+            e = spill_put(j->w, column[i], 8 * (size_t)some, to, reason);
             to += 8 * words;
         }
         tamis_catalog_rest(j->from);
@@ -161,7 +156,7 @@ tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *fro
                     "the joined catalog has different attributes or a different key");
     j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
     j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
-    tamis_error e = j.number && j.words ? TAMIS_OK : no_memory(&why);
+    tamis_error e = j.number && j.words ? TAMIS_OK : writer_no_memory(&why);
     pthread_mutex_lock(&w->lock);
     if (e == TAMIS_OK)
         e = writer_ready(w, &why);

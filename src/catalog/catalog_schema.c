@@ -14,12 +14,9 @@ static tamis_error take_attributes(tamis_schema *s, const tamis_catalog_options 
         return fail(reason, TAMIS_EARG, "a catalog has 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
     for (size_t i = 0; i < o->n_attributes; i++) {
         const tamis_attribute *at = &o->attributes[i];
-        tamis_error e = attribute_check(at, s->names, s->attributes, reason);
+        tamis_error e = attribute_add(at, s->names, &s->names_len, s->attributes, reason);
         if (e != TAMIS_OK)
             return e;
-        size_t len = strlen(at->name) + 1;
-        memcpy(s->names + s->names_len, at->name, len);
-        s->names_len += (uint32_t)len;
         s->types[s->attributes] = at->type;
         s->bounds_only[s->attributes++] = at->bounds_only;
     }
@@ -32,10 +29,7 @@ static tamis_error take_combos(tamis_schema *s, const tamis_catalog_options *o,
     if (o->no_combos || s->verifier == TAMIS_VERIFIER_NONE)
         return TAMIS_OK;
     for (size_t i = 0; i < o->n_combos; i++) {
-        bool repeated = false;
-        for (uint32_t j = 0; j < s->combos; j++)
-            repeated |= s->masks[j] == o->combos[i];
-        if (repeated)
+        if (mask_listed(s->masks, s->combos, o->combos[i]))
             continue;
         if (s->combos == TAMIS_COMBOS_MAX)
             return fail(reason, TAMIS_EARG, "a catalog has at most %d combinations",
@@ -94,22 +88,6 @@ tamis_error schema_like(tamis_schema *s, const tamis_catalog_options *o, tamis_r
     return wrong ? fail(reason, TAMIS_EARG, "impossible settings: %s", wrong) : TAMIS_OK;
 }
 
-static bool names_found(tamis_schema *s)
-{
-    uint32_t at = 0;
-    for (uint32_t i = 0; i < s->attributes; i++) {
-        size_t len = strnlen(s->names + at, s->names_len - at);
-        if (len < 1 || len > ATTRIBUTE_LEN || at + len >= s->names_len)
-            return false;
-        s->name_at[i] = (uint16_t)at;
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(s->names + s->name_at[j], s->names + at) == 0)
-                return false;
-        at += (uint32_t)len + 1;
-    }
-    return at == s->names_len;
-}
-
 const char *schema_wrong(tamis_schema *s)
 {
     if (s->attributes < 1 || s->attributes > TAMIS_ATTRIBUTES_MAX)
@@ -133,7 +111,7 @@ const char *schema_wrong(tamis_schema *s)
             return "an attribute has an unknown type";
         s->order_at[i] = ordered ? (uint8_t)s->ordered++ : ORDER_NONE;
     }
-    return names_found(s) ? NULL : "the names of the attributes";
+    return names_wrong(s->names, s->names_len, s->attributes, s->name_at);
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */

@@ -124,8 +124,7 @@ void strip_build(const struct bits *shape, const tamis_digest *digests, uint64_t
 {
     for (uint32_t i = 0; i < columns; i++) {
         struct bits bits = *shape;
-        uint64_t from = n * i / columns, to = n * (i + 1) / columns;
         bits.words = words + i * column_words;
-        bits.kernel->fill(&bits, digests + from, (size_t)(to - from));
+        column_fill(&bits, digests, n, i, columns);
     }
 }

@@ -39,16 +39,12 @@ static bool segments_room(tamis_catalog_writer *w)
     return true;
 }
 
-static tamis_error segment_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag,
-                               size_t len, tamis_reason *reason)
+tamis_error writer_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag, size_t len,
+                       tamis_reason *reason)
 {
-    uint64_t at = spill_room(&w->spill, len);
-    int error = spill_write(&w->spill, tag, len, at);
-    if (error)
-        return file_fail(reason, error, w->path, "writing temporary data for");
-    s->tag_at = at;
+    s->tag_at = spill_room(&w->spill, len);
     s->tag_len = len;
-    return TAMIS_OK;
+    return spill_put(w, tag, len, s->tag_at, reason);
 }
 
 /* Adds a segment, whose distinct values are still to be filled in. */
@@ -58,7 +54,7 @@ tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s
     if (w->n_segments >= SEGMENTS_MAX)
         return fail(reason, TAMIS_ELIMIT, "a catalog has at most 2^31 segments");
     if (!segments_room(w))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->segments[w->n_segments++] = *s;
     w->live++;
     return TAMIS_OK;
@@ -76,9 +72,18 @@ tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struc
                          tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, shapes, n_shapes, shapes_room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->shapes[w->n_shapes++] =
         (struct shape_work){.shape = {relation, *plan}, .number = STRIP_NONE};
+    return TAMIS_OK;
+}
+
+tamis_error writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source column,
+                          tamis_reason *reason)
+{
+    if (!ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
+        return writer_no_memory(reason);
+    w->shapes[shape].columns[w->shapes[shape].n++] = column;
     return TAMIS_OK;
 }
 
@@ -111,22 +116,15 @@ static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint
                                 struct allotment *out, tamis_reason *reason)
 {
     double rate = rate_of(w, relation);
-    uint64_t best = 0;
     uint32_t known = 0;
     for (size_t i = 0; i < w->n_shapes; i++)
         known += w->shapes[i].shape.relation == relation;
-    double waste = known < 8 ? 1.08 : known < 24 ? 1.25 : 4;
-    for (uint32_t i = 0; i < w->n_shapes; i++) {
-        const struct column_plan *plan = &w->shapes[i].shape.plan;
-        if (w->shapes[i].shape.relation != relation)
-            continue;
-        uint64_t cost = column_plan_cost(plan, n, rate, waste);
-        if (cost && (!best || cost < best)) {
-            best = cost;
-            out->shape = i;
-        }
-    }
-    if (!best) {
+    struct column_choice choice = {n, rate, known < 8 ? 1.08 : known < 24 ? 1.25 : 4, 0, 0};
+    for (size_t i = 0; i < w->n_shapes; i++)
+        if (w->shapes[i].shape.relation == relation)
+            column_choice_offer(&choice, &w->shapes[i].shape.plan, i);
+    out->shape = (uint32_t)choice.best;
+    if (choice.bits == 0) {
         struct column_plan plan;
         if (!column_plan_one(&plan, n, rate))
             return fail(reason, TAMIS_ELIMIT, "no column holds %llu values at the rate %g",
@@ -166,25 +164,21 @@ static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_sha
     struct bits bits = shape_bits(shape, &w->family);
     uint64_t *words = scratch_words(scratch, &w->allocator, column_words * place->columns);
     if (!words)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     strip_build(&bits, digests, n, place->columns, column_words, words);
-    int error = spill_write(&w->spill, words, 8 * column_words * place->columns, place->at);
-    return error ? file_fail(reason, error, w->path, "writing temporary data for") : TAMIS_OK;
+    return spill_put(w, words, 8 * column_words * place->columns, place->at, reason);
 }
 
 static tamis_error place_record(tamis_catalog_writer *w, uint32_t segment,
                                 const struct allotment *place, tamis_reason *reason)
 {
-    struct shape_work *shape = &w->shapes[place->shape];
-    uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
-    for (uint32_t i = 0; i < place->columns; i++) {
-        if (!array_room(&w->allocator, &shape->columns, shape->n, &shape->room,
-                        sizeof *shape->columns))
-            return no_memory(reason);
-        shape->columns[shape->n++] =
-            (struct column_source){segment, STRIP_NONE, place->at + i * bytes};
+    uint64_t bytes = 8 * strip_column_words(w->shapes[place->shape].shape.plan.units);
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < place->columns && e == TAMIS_OK; i++) {
+        struct column_source column = {segment, STRIP_NONE, place->at + i * bytes};
+        e = writer_column(w, place->shape, column, reason);
     }
-    return strips_write(w, shape, false, reason);
+    return e == TAMIS_OK ? strips_write(w, &w->shapes[place->shape], false, reason) : e;
 }
 
 /* ---- held segments, and the plan ------------------------------------------------------------- */
@@ -203,7 +197,7 @@ static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t
     struct held *held = mem_new(&w->allocator, 1, held_size(n));
     tamis_error e = TAMIS_OK;
     if (!held)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     *held = (struct held){.next = w->held, .segment = segment, .n = n};
     w->held = held;
     w->held_bytes += held_size(n);
@@ -225,7 +219,7 @@ static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, boo
     size_t n = 0, found = 0;
     tamis_error e = TAMIS_OK;
     if (!sizes)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     for (size_t i = 0; i < w->n_segments; i++) {
         uint32_t size = segment_distinct(w, i)[relation];
         if (size && size != DISTINCT_UNKNOWN)
@@ -323,7 +317,7 @@ static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, con
     struct segment_work s = {.records = g->records, .text = g->text ? g->text : g->values_len};
     tamis_error e = writer_ready(w, reason);
     if (e == TAMIS_OK)
-        e = segment_tag(w, &s, tag, len, reason);
+        e = writer_tag(w, &s, tag, len, reason);
     if (e == TAMIS_OK)
         e = writer_segment(w, &s, reason);
     if (e != TAMIS_OK)
@@ -365,7 +359,7 @@ static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g,
         most = max_u64(most, gathered(g, r));
     tamis_digest *list = mem_new(&g->allocator, most, sizeof *list);
     if (!list)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
         if (places[r].columns == 0)
             continue;
@@ -392,7 +386,7 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
         return fail(reason, TAMIS_EARG, "the gatherer belongs to another catalog");
     tamis_error e = gather_settle(g);
     if (e != TAMIS_OK)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     pthread_mutex_lock(&w->lock);
     bool built = w->planned;
     e = put_begin(w, g, tag, len, places, shapes, &why);
@@ -446,7 +440,7 @@ tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const
     pthread_mutex_lock(&w->lock);
     tamis_error e = old_segment(w, segment, reason);
     if (e == TAMIS_OK)
-        e = segment_tag(w, &w->segments[segment], tag, len, reason);
+        e = writer_tag(w, &w->segments[segment], tag, len, reason);
     pthread_mutex_unlock(&w->lock);
     return e;
 }

@@ -152,9 +152,28 @@ ALWAYS_INLINE tamis_range *segment_bounds(const tamis_catalog_writer *w, size_t 
                            round_up(4 * schema_relations(&w->schema), 8));
 }
 
-ALWAYS_INLINE tamis_error no_memory(tamis_reason *reason)
+ALWAYS_INLINE tamis_error writer_no_memory(tamis_reason *reason)
 {
     return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
+}
+
+/* Writes to the spill and reads from it, at an offset from spill_room. `error` is 0 or errno. */
+ALWAYS_INLINE tamis_error spill_result(const tamis_catalog_writer *w, int error, const char *doing,
+                                       tamis_reason *reason)
+{
+    return error ? file_fail(reason, error, w->path, doing) : TAMIS_OK;
+}
+ALWAYS_INLINE tamis_error spill_put(const tamis_catalog_writer *w, const void *data, size_t len,
+                                    uint64_t at, tamis_reason *reason)
+{
+    return spill_result(w, spill_write(&w->spill, data, len, at), "writing temporary data for",
+                        reason);
+}
+ALWAYS_INLINE tamis_error spill_get(const tamis_catalog_writer *w, void *data, size_t len,
+                                    uint64_t at, tamis_reason *reason)
+{
+    return spill_result(w, spill_read(&w->spill, data, len, at), "reading temporary data for",
+                        reason);
 }
 
 /* For one more element of an array. */
@@ -167,11 +186,17 @@ tamis_error writer_ready(const tamis_catalog_writer *w, tamis_reason *reason);
 /* Passes the outcome of a call on to the caller. After an error the writer can only be abandoned. */
 tamis_error writer_result(tamis_catalog_writer *w, tamis_error e, const tamis_reason *why,
                           tamis_reason *reason);
-/* Adds a segment, whose facts are still to be filled in; and a shape for columns. */
+/* Writes the tag of a segment to the spill. */
+tamis_error writer_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag, size_t len,
+                       tamis_reason *reason);
+/* Adds a segment, whose facts are still to be filled in; a shape for columns; and a column of the shape, which waits
+   for a strip. */
 tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
                            tamis_reason *reason);
 tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
                          tamis_reason *reason);
+tamis_error writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source column,
+                          tamis_reason *reason);
 
 /* ---- writer_strips.c ---- */
 tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);

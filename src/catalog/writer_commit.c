@@ -191,7 +191,7 @@ static tamis_error put_sums(tamis_catalog_writer *w, const struct section *secti
     uint8_t *bytes = mem_new0(&w->allocator, 1, end - tops->offset);
     int error = 0;
     if (!bytes)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     for (uint64_t i = 0, at = 0; at < sums->len && !error; i++, at += sizeof page) {
         size_t len = (size_t)min_u64(sizeof page, sums->len - at);
         error = spill_read(&w->spill, page, len, w->sink.pages[i].at);
@@ -226,7 +226,7 @@ static tamis_error put_header(tamis_catalog_writer *w, const struct section *sec
         if (error)
             e = file_fail(reason, error, w->path, "writing");
     } else {
-        e = no_memory(reason);
+        e = writer_no_memory(reason);
     }
     mem_free_secret(&w->allocator, header, 1, len);
     mem_free(&w->allocator, body, 1, body_len);

@@ -22,11 +22,6 @@
 #define FRONT_TEXT   200   /* 1/200 of the text for all fronts */
 #define FRONT_SPARE  65536 /* in bits, or this much if there is little text */
 
-static tamis_error spill_failed(const tamis_catalog_writer *w, int error, tamis_reason *reason)
-{
-    return error ? file_fail(reason, error, w->path, "writing temporary data for") : TAMIS_OK;
-}
-
 /* ---- words in order -------------------------------------------------------------------------- */
 
 /* Sorts by the first 33 bits, 11 at a time; few hashes agree in all of those. */
@@ -61,7 +56,7 @@ static tamis_error words_settle(tamis_catalog_writer *w, struct front_work *f, t
         return TAMIS_OK;
     uint64_t *spare = mem_new(&w->allocator, n, sizeof *spare);
     if (!spare)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     sort_words(f->words, spare, n);
     mem_free(&w->allocator, spare, n, sizeof *spare);
     for (size_t i = 0; i < n; i++)
@@ -141,7 +136,7 @@ static tamis_error merge_open(struct merge *m, tamis_catalog_writer *w, const st
     if (!m->runs || !m->heap) {
         mem_free(&w->allocator, m->runs, room, sizeof *m->runs);
         mem_free(&w->allocator, m->heap, room, sizeof *m->heap);
-        return no_memory(reason);
+        return writer_no_memory(reason);
     }
     for (size_t i = 0; i < room; i++) {
         struct run_reader *r = &m->runs[i];
@@ -180,7 +175,7 @@ static tamis_error merge_close(struct merge *m, tamis_reason *reason)
 {
     mem_free(&m->w->allocator, m->runs, m->room, sizeof *m->runs);
     mem_free(&m->w->allocator, m->heap, m->room, sizeof *m->heap);
-    return spill_failed(m->w, m->error, reason);
+    return spill_result(m->w, m->error, "writing temporary data for", reason);
 }
 
 /* Merges the last sixteen runs into one. */
@@ -221,9 +216,9 @@ static tamis_error run_write(tamis_catalog_writer *w, struct front_work *f, tami
 {
     size_t len = f->n * sizeof *f->words;
     if (!array_room(&w->allocator, &f->runs, f->n_runs, &f->runs_room, sizeof *f->runs))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     struct front_run run = {spill_room(&w->spill, len), f->n, 0};
-    tamis_error e = spill_failed(w, spill_write(&w->spill, f->words, len, run.at), reason);
+    tamis_error e = spill_put(w, f->words, len, run.at, reason);
     if (e != TAMIS_OK)
         return e;
     f->runs[f->n_runs++] = run;
@@ -282,7 +277,7 @@ tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_
             e = words_relieve(w, reason);
         if (e == TAMIS_OK &&
             !array_room(&w->allocator, &f->words, f->n + some - 1, &f->room, sizeof *f->words))
-            return no_memory(reason);
+            return writer_no_memory(reason);
         for (size_t i = 0; i < some && e == TAMIS_OK; i++)
             f->words[f->n++] = digests[done + i].a;
         w->front_words += some;
@@ -301,7 +296,7 @@ void fronts_free(tamis_catalog_writer *w)
     mem_free(&w->allocator, w->plans, w->plans_room, sizeof *w->plans);
 }
 
-/* ---- what is to be written ------------------------------------------------------------------- */
+/* ---- planning -------------------------------------------------------------------------------- */
 
 /* The next new key that no front of the old version contains. */
 static bool fresh_next(struct merge *m, uint32_t attribute, uint64_t *word, tamis_error *e,
@@ -353,7 +348,7 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     tamis_error e = fresh_count(w, attribute, &n, reason);
     for (; e == TAMIS_OK && i != STRIP_NONE; i = w->old->fronts[i].next) {
         if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
-            return no_memory(reason);
+            return writer_no_memory(reason);
         last = &w->plans[w->n_plans++];
         *last = (struct front_plan){.head = w->old->fronts[i], .old = &w->old->fronts[i]};
         before += last->head.n;
@@ -363,7 +358,7 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     if (n && (!last || last->head.n + n > last->head.most)) {
         uint64_t most = 2 * max_u64(max_u64(n, before), FRONT_FIRST);
         if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
-            return no_memory(reason);
+            return writer_no_memory(reason);
         last = &w->plans[w->n_plans++];
         *last = (struct front_plan){.head = {.attribute = attribute,
                                              .most = min_u64(most, UINT32_MAX - 1),
@@ -448,10 +443,10 @@ static tamis_error pack_end(struct packer *p, tamis_reason *reason)
     if (p->n_ends < RUN_WORDS && p->bucket >> p->front->buckets == 0)
         return TAMIS_OK;
     size_t len = p->n_ends * sizeof *p->ends;
-    int error = spill_write(&p->w->spill, p->ends, len, p->ends_at);
+    tamis_error e = spill_put(p->w, p->ends, len, p->ends_at, reason);
     p->ends_at += len;
     p->n_ends = 0;
-    return spill_failed(p->w, error, reason);
+    return e;
 }
 
 static tamis_error pack_word(struct packer *p, uint64_t word, tamis_reason *reason)

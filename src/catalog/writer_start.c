@@ -9,14 +9,14 @@ static tamis_error writer_new(tamis_catalog_writer **out, const tamis_allocator 
 {
     tamis_catalog_writer *w = mem_new0(a, 1, sizeof *w);
     if (!w)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->allocator = *a;
     w->file.folder = w->file.fd = w->spill.fd = -1;
     w->path = mem_new(a, strlen(path) + 1, 1);
     if (!w->path || pthread_mutex_init(&w->lock, NULL) != 0) {
         mem_free(a, w->path, strlen(path) + 1, 1);
         mem_free(a, w, 1, sizeof *w);
-        return no_memory(reason);
+        return writer_no_memory(reason);
     }
     memcpy(w->path, path, strlen(path) + 1);
     *out = w;
@@ -30,9 +30,8 @@ static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
     w->schema.allocator = &w->allocator;
     tamis_error e =
         beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), reason);
-    int error = e == TAMIS_OK ? spill_open(&w->spill, &w->file) : 0;
-    if (error)
-        e = file_fail(reason, error, w->path, "writing temporary data for");
+    if (e == TAMIS_OK)
+        e = spill_result(w, spill_open(&w->spill, &w->file), "writing temporary data for", reason);
     return e == TAMIS_OK ? new_file_init(w, reason) : e;
 }
 
@@ -54,7 +53,7 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
         (o->like ? family_copy(&w->family, o->like->family, &w->allocator)
                  : family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3,
                                o->key)) != TAMIS_OK)
-        e = no_memory(reason);
+        e = writer_no_memory(reason);
     if (e == TAMIS_OK)
         e = writer_files(w, reason);
     if (e != TAMIS_OK) {
@@ -132,7 +131,7 @@ tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
         w->schema = w->old->schema;
         w->schema.memory = w->memory;
         if (family_copy(&w->family, &w->old->family, &w->allocator) != TAMIS_OK)
-            e = no_memory(reason);
+            e = writer_no_memory(reason);
     }
     if (e == TAMIS_OK && more)
         e = schema_extend(&w->schema, more, reason);

@@ -15,7 +15,7 @@ tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason)
                         .sections = CATALOG_SECTIONS};
     w->sink.start = w->sink.at = outline_header_len(&o);
     w->sink.buffer = mem_new(&w->allocator, 1, SINK_BUFFER);
-    return w->sink.buffer ? TAMIS_OK : no_memory(reason);
+    return w->sink.buffer ? TAMIS_OK : writer_no_memory(reason);
 }
 
 void new_file_free(tamis_catalog_writer *w)
@@ -30,14 +30,11 @@ static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
     struct new_file *o = &w->sink;
     size_t len = o->n_sums * sizeof *o->sums;
     if (!ROOM_FOR_ONE(w, sink.pages, sink.n, sink.room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     struct sums_page page = {spill_room(&w->spill, len), hash_of(o->sums, len)};
-    int error = spill_write(&w->spill, o->sums, len, page.at);
-    if (error)
-        return file_fail(reason, error, w->path, "writing temporary data for");
     o->pages[o->n++] = page;
     o->n_sums = 0;
-    return TAMIS_OK;
+    return spill_put(w, o->sums, len, page.at, reason);
 }
 
 /* The buffer is a whole number of pages, except the last time. */
@@ -85,9 +82,9 @@ tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t 
     tamis_error e = TAMIS_OK;
     for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
         some = min_u64(len, sizeof bytes);
-        int error = spill_read(&w->spill, bytes, (size_t)some, at);
-        e = error ? file_fail(reason, error, w->path, "reading temporary data for")
-                  : new_file_put(w, bytes, some, reason);
+        e = spill_get(w, bytes, (size_t)some, at, reason);
+        if (e == TAMIS_OK)
+            e = new_file_put(w, bytes, some, reason);
     }
     return e;
 }
@@ -168,30 +165,31 @@ static void window_old(const tamis_catalog_writer *w, const struct column_source
 }
 
 /* Reads `n_rows` rows from `first` on of all columns. */
-static int window_read(const tamis_catalog_writer *w, const struct column_source *sources,
-                       uint32_t n, uint64_t first, uint64_t n_rows, struct strip_room *room)
+static tamis_error window_read(const tamis_catalog_writer *w, const struct column_source *sources,
+                               uint32_t n, uint64_t first, uint64_t n_rows, struct strip_room *room,
+                               tamis_reason *reason)
 {
-    int error = 0;
-    for (uint32_t i = 0, some; i < n && !error; i += some) {
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0, some; i < n && e == TAMIS_OK; i += some) {
         const struct column_source *s = &sources[i];
         uint64_t *words = room->words + i * room->stride;
         some = 1;
         if (s->strip == STRIP_NONE) {
-            error = spill_read(&w->spill, words, (size_t)(n_rows + 63) / 64 * 8, s->at + first / 8);
+            e = spill_get(w, words, (size_t)(n_rows + 63) / 64 * 8, s->at + first / 8, reason);
             continue;
         }
         while (i + some < n && s[some].strip == s->strip)
             some++;
         window_old(w, s, some, first, n_rows, words, room->stride);
     }
-    return error;
+    return e;
 }
 
 static tamis_error strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_t n,
                                 tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, strips, n_strips, strips_room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->strips[w->n_strips++] =
         (struct catalog_strip){.shape = shape, .width = strip_width(n), .n = n};
     return TAMIS_OK;
@@ -200,7 +198,7 @@ static tamis_error strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_
 static tamis_error column_record(tamis_catalog_writer *w, uint32_t segment, tamis_reason *reason)
 {
     if (!ROOM_FOR_ONE(w, columns, n_columns, columns_room))
-        return no_memory(reason);
+        return writer_no_memory(reason);
     w->columns[w->n_columns++] = segment;
     return TAMIS_OK;
 }
@@ -229,9 +227,9 @@ static tamis_error strip_bytes(tamis_catalog_writer *w, const struct shape_work 
     tamis_error e = new_file_align(w, reason);
     for (uint64_t first = 0; first < rows && e == TAMIS_OK; first += window) {
         uint64_t here = min_u64(window, rows - first);
-        int error = window_read(w, shape->columns, n, first, here, room);
-        e = error ? file_fail(reason, error, w->path, "reading temporary data for")
-                  : window_write(w, n, here, room, reason);
+        e = window_read(w, shape->columns, n, first, here, room, reason);
+        if (e == TAMIS_OK)
+            e = window_write(w, n, here, room, reason);
     }
     return e;
 }
@@ -242,7 +240,7 @@ static tamis_error strip_write(tamis_catalog_writer *w, struct shape_work *shape
     uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
     struct strip_room *room = strip_room_new(w, shape->shape.plan.units, n);
     if (!room)
-        return no_memory(reason);
+        return writer_no_memory(reason);
     tamis_error e = strip_bytes(w, shape, n, room, reason);
     mem_free(&w->allocator, room, 1, strip_room_size(room->stride, n));
     if (e == TAMIS_OK)
@@ -319,17 +317,12 @@ static tamis_error strip_take(tamis_catalog_writer *w, uint32_t number, const ui
                               tamis_reason *reason)
 {
     const struct catalog_strip *strip = &w->old->strips[number];
-    struct shape_work *shape = &w->shapes[strip->shape];
-    for (uint32_t i = 0; i < strip->n; i++) {
-        uint32_t segment = segments[i];
-        if (segment == STRIP_NONE || w->segments[segment].dropped)
-            continue;
-        if (!ROOM_FOR_ONE(w, shapes[strip->shape].columns, shapes[strip->shape].n,
-                          shapes[strip->shape].room))
-            return no_memory(reason);
-        shape->columns[shape->n++] = (struct column_source){segment, number, i};
-    }
-    return TAMIS_OK;
+    tamis_error e = TAMIS_OK;
+    for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++)
+        if (segments[i] != STRIP_NONE && !w->segments[segments[i]].dropped)
+            e = writer_column(w, strip->shape, (struct column_source){segments[i], number, i},
+                              reason);
+    return e;
 }
 
 /* A strip is kept as it is if it has most of its columns and is half full; or if it is the only

@@ -255,7 +255,7 @@ static tamis_error read_pending(struct apply *p)
     return e;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 static tamis_error make(struct apply *p, bool bits_only)
 {

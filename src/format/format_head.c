@@ -114,7 +114,7 @@ static void form_fields(struct cursor *c, struct record_form *form)
         cursor_refuse(c, start, "more attributes or verifiers than records can have");
     if (c->wrong)
         return;
-    form->names_len = (size_t)names_len;
+    form->names_len = (uint32_t)names_len;
     lists_fields(c, form);
 }
 
@@ -226,7 +226,7 @@ uint32_t head_find(const struct head *head, uint32_t id)
     return at < head->n && get_u32(first + head->layer_len * (size_t)at) == id ? at : head->n;
 }
 
-/* ---- the whole body -------------------------------------------------------------------------- */
+/* ---- the body of a header -------------------------------------------------------------------- */
 
 /* The length up to the layers. */
 static uint64_t before_layers(const struct head *head)
@@ -322,25 +322,14 @@ static const char *table_wrong(const struct part_record *r)
     return NULL;
 }
 
-/* As many names as attributes, each of 1 to 255 bytes and a final 0, all different. */
-static const char *names_wrong(const struct record_form *form)
+/* The names are followed by zeros up to a multiple of 8 bytes. */
+static const char *form_names_wrong(const struct record_form *form)
 {
-    const char *name[TAMIS_ATTRIBUTES_MAX];
-    uint64_t at = 0;
-    for (uint32_t i = 0; i < form->attributes; i++) {
-        const char *end = memchr(form->names + at, 0, form->names_len - at);
-        name[i] = form->names + at;
-        if (!end || end == name[i] || end - name[i] > ATTRIBUTE_LEN)
-            return "the name of an attribute";
-        for (uint32_t j = 0; j < i; j++)
-            if (strcmp(name[i], name[j]) == 0)
-                return "two attributes with the same name";
-        at = (uint64_t)(end - form->names) + 1;
-    }
-    if (at != form->names_len ||
-        !bytes_are_zero(form->names + at, round_up(form->names_len, 8) - form->names_len))
-        return "the names";
-    return NULL;
+    uint16_t at[TAMIS_ATTRIBUTES_MAX];
+    uint64_t end = round_up(form->names_len, 8);
+    if (!bytes_are_zero(form->names + form->names_len, end - form->names_len))
+        return "the names of the attributes";
+    return names_wrong(form->names, form->names_len, form->attributes, at);
 }
 
 static tamis_error check_parts(const struct head *head, const uint8_t *body, tamis_hash hash,
@@ -493,7 +482,7 @@ tamis_error head_parse(struct head *head, enum kind kind, const uint8_t *body, u
         if (of_records(head))
             head->records += LAYER_LEN * (size_t)head->n;
         head->lines = head->records + RECORD_LEN * (size_t)head->parts * head->n;
-        wrong = of_records(head) ? names_wrong(&head->form) : NULL;
+        wrong = of_records(head) ? form_names_wrong(&head->form) : NULL;
     }
     if (!wrong && head->line_parts) {
         c = cursor_read(head->lines, LINES_LEN);

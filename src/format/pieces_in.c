@@ -210,7 +210,7 @@ static tamis_error add_sums(struct pieces_in *in, const uint8_t **data, size_t *
                       reason);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- bytes as they arrive -------------------------------------------------------------------- */
 
 struct pieces_in *pieces_in_begin(uint64_t total, uint64_t aside, const tamis_open_options *options)
 {

@@ -341,7 +341,7 @@ uint64_t pieces_out_size(const struct pieces_out *o)
     return o->header_len + o->payload_len + o->sums_len;
 }
 
-/* ---- going over it --------------------------------------------------------------------------- */
+/* ---- reading and writing the encoding -------------------------------------------------------- */
 
 tamis_error pieces_out_read(struct pieces_out *o, const struct set *s, uint64_t at, void *to,
                             size_t room, size_t *len)

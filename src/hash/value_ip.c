@@ -30,7 +30,7 @@ static bool take_v4(struct text *t, uint8_t bytes[4])
         unsigned value = 0, n = 0;
         if (i && (at == end || *at++ != '.'))
             return false;
-        for (; at < end && (uint8_t)(*at - '0') < 10 && n < 3; at++, n++)
+        for (; at < end && is_digit(*at) && n < 3; at++, n++)
             value = 10 * value + (unsigned)(*at - '0');
         if (n == 0 || value > 255 || (n > 1 && at[-(int)n] == '0'))
             return false;
@@ -212,7 +212,7 @@ static bool network_of(tamis_key asked, struct ip *ip, unsigned *bits)
     if (!asked.data || !take_ip(&t, ip) || t.at == t.end || *t.at++ != '/' || t.at == t.end)
         return false;
     const char *digits = t.at;
-    for (*bits = 0; t.at < t.end && (uint8_t)(*t.at - '0') < 10 && t.at - digits < 3; t.at++)
+    for (*bits = 0; t.at < t.end && is_digit(*t.at) && t.at - digits < 3; t.at++)
         *bits = 10 * *bits + (unsigned)(*t.at - '0');
     if (t.at != t.end || *bits > 8 * ip->len || (*digits == '0' && t.at - digits > 1))
         return false;

@@ -6,11 +6,6 @@
 #define TIME_FIRST   (-INT64_C(62167219200)) /* 0000-01-01T00:00:00Z */
 #define TIME_LAST    INT64_C(253402300799)   /* 9999-12-31T23:59:59Z */
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_space(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');

@@ -175,7 +175,7 @@ static bool plain_part(const char *at, size_t len, uint64_t *part)
     if (*at != '.' || len < 3 || len > 2 + PLAIN_DIGITS || at[len - 2] == '0')
         return false;
     for (size_t i = 1; i < len - 1; i++)
-        if ((uint8_t)(at[i] - '0') > 9)
+        if (!is_digit(at[i]))
             return false;
     *part = part_of(at + 1, len - 2);
     return true;

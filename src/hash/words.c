@@ -18,7 +18,7 @@ const uint8_t byte_kinds[256] = {['0' ... '9'] = BYTE_WORD,   ['A' ... 'Z'] = BY
                                  [':'] = BYTE_JOIN,           ['-'] = BYTE_JOIN,
                                  ['/'] = BYTE_JOIN,           ['@'] = BYTE_JOIN};
 
-static bool is_word(const char *at, const char *end)
+static bool starts_word(const char *at, const char *end)
 {
     return at < end && byte_kinds[(uint8_t)*at] == BYTE_WORD;
 }
@@ -38,10 +38,10 @@ static bool token_next(const char *from, const char *end, struct token *t)
     if (from == end)
         return false;
     *t = (struct token){.at = from, .before = before};
-    while (is_word(from, end))
+    while (starts_word(from, end))
         from++;
     t->end = from;
-    if (from < end && byte_kinds[(uint8_t)*from] == BYTE_JOIN && is_word(from + 1, end))
+    if (from < end && byte_kinds[(uint8_t)*from] == BYTE_JOIN && starts_word(from + 1, end))
         t->after = *from;
     return true;
 }

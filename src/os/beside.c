@@ -110,7 +110,7 @@ static tamis_error check_target(const struct beside *s, const char *path, tamis_
     return file_fail(reason, S_ISDIR(st.st_mode) ? EISDIR : ENXIO, path, "");
 }
 
-/* ---- who may use it -------------------------------------------------------------------------- */
+/* ---- owner and permissions ------------------------------------------------------------------- */
 
 /* Gives the new file the owner and permissions of the old one, so that whoever had access keeps
    it. Where the system does not allow that, access is never widened: if the group cannot be

@@ -3,8 +3,7 @@
 
 #include <stdlib.h>
 
-#define CHUNK_WORDS 64 /* columns tested together: 4096 */
-#define LINES_AHEAD 4  /* lines of each row, prefetched before the first is read */
+#define LINES_AHEAD 4 /* lines of each row, prefetched before the first is read */
 
 /* ---- matrices -------------------------------------------------------------------------------- */
 
@@ -16,36 +15,27 @@ static size_t columns_matrix_size(uint64_t width)
 static void columns_matrix_dispose(struct retired *retired, const tamis_allocator *a)
 {
     struct columns_matrix *m = PART_OF(retired, struct columns_matrix, retired);
-    block_free(a, &m->memory);
-    mem_free(a, m, 1, columns_matrix_size(m->width));
+    uint64_t width = m->bits->width;
+    matrix_free(m->bits, a);
+    mem_free(a, m, 1, columns_matrix_size(width));
 }
 
-static struct columns_matrix *columns_matrix_new(const tamis_allocator *a, uint64_t rows,
-                                                 uint64_t width)
+/* Columns without owners. Takes over the matrix, which may be NULL: no memory. */
+static struct columns_matrix *columns_matrix_new(const tamis_allocator *a, struct matrix *bits)
 {
-    struct columns_matrix *m = mem_new0(a, 1, columns_matrix_size(width));
-    size_t bytes;
-    if (!m)
-        return NULL;
-    if (!mul_size((size_t)rows, (size_t)width, &bytes) ||
-        !block_new(a, bytes / 8 + 8, &m->memory)) {
-        mem_free(a, m, 1, columns_matrix_size(width));
+    uint64_t width = bits ? bits->width : 0;
+    struct columns_matrix *m = bits ? mem_new0(a, 1, columns_matrix_size(width)) : NULL;
+    if (!m) {
+        matrix_free(bits, a);
         return NULL;
     }
-    m->width = width;
+    m->bits = bits;
     m->free = (uint32_t *)(void *)&m->owner[width];
     for (uint64_t i = width; i-- > 0;) {
         atomic_init(&m->owner[i], COLUMN_FREE);
         m->free[m->n_free++] = (uint32_t)i;
     }
     return m;
-}
-
-/* A row narrower than a word; words hold whole rows. */
-ALWAYS_INLINE uint64_t narrow_row(const uint64_t *words, uint64_t row, uint64_t width)
-{
-    uint64_t at = row * width;
-    return word_load(&words[at >> 6]) >> (at & 63) & ((UINT64_C(1) << width) - 1);
 }
 
 static uint64_t wider(uint64_t width)
@@ -57,21 +47,20 @@ static uint64_t wider(uint64_t width)
 static bool group_widen(struct columns *c, struct columns_group *g)
 {
     struct columns_matrix *old = atomic_load(&g->matrix);
-    uint64_t width = old->width;
-    while (width - old->width + old->n_free < g->wanted)
+    uint64_t before = old->bits->width, width = before;
+    while (width - before + old->n_free < g->wanted)
         width = wider(width);
-    if (width == old->width)
+    if (width == before)
         return true;
-    struct columns_matrix *m = columns_matrix_new(&c->allocator, g->rows, width);
+    struct columns_matrix *m =
+        columns_matrix_new(&c->allocator, matrix_resize(old->bits, &c->allocator, width));
     if (!m)
         return false;
-    for (uint64_t i = 0; i < old->width; i++)
+    for (uint64_t i = 0; i < before; i++)
         atomic_init(&m->owner[i], atomic_load(&old->owner[i]));
-    m->n_free -= (uint32_t)old->width; /* the last free entries are the first columns */
+    m->n_free -= (uint32_t)before; /* the last free entries are the first columns */
     memcpy(m->free + m->n_free, old->free, old->n_free * sizeof *old->free);
     m->n_free += old->n_free;
-    rows_or(&(struct rows){m->memory.data, width, 0},
-            &(struct rows){old->memory.data, old->width, 0}, g->rows, old->width);
     atomic_store(&g->matrix, m);
     retire(&c->retired, &old->retired, columns_matrix_dispose);
     return true;
@@ -153,17 +142,18 @@ static void group_settle(struct columns *c, struct columns_group *g)
 static struct columns_group *group_new(struct columns *c, struct columns_family *f,
                                        const struct bits *shape, uint64_t hash)
 {
-    struct columns_group *g = mem_new0(&c->allocator, 1, sizeof *g);
-    uint64_t rows = shape->units * shape->kernel->unit_bits;
-    struct columns_matrix *m = g && lookup_reserve(&c->by_shape, &c->allocator)
-                                   ? columns_matrix_new(&c->allocator, rows, 1)
+    const tamis_allocator *a = &c->allocator;
+    struct columns_group *g = mem_new0(a, 1, sizeof *g);
+    struct bits rows = {.units = shape->units * shape->kernel->unit_bits, .k = shape->k};
+    struct columns_matrix *m = g && lookup_reserve(&c->by_shape, a)
+                                   ? columns_matrix_new(a, matrix_new(a, &rows, 1))
                                    : NULL;
     if (!m) {
-        mem_free(&c->allocator, g, 1, sizeof *g);
+        mem_free(a, g, 1, sizeof *g);
         return NULL;
     }
     g->family = f;
-    g->rows = rows;
+    g->rows = rows.units;
     g->bits = *shape;
     g->bits.words = NULL;
     g->bits.family = &f->family;
@@ -271,8 +261,8 @@ static int compare_writes(const void *x, const void *y)
 static void write_word(const struct column_write *w, size_t n)
 {
     const struct columns_group *g = w->to.group;
-    struct columns_matrix *m = atomic_load(&g->matrix);
-    uint64_t *words = m->memory.data, mask = 0, at = m->width < 64 ? 0 : w->to.column & ~63u;
+    const struct matrix *m = atomic_load(&g->matrix)->bits;
+    uint64_t *words = m->bits.words, mask = 0, at = m->width < 64 ? 0 : w->to.column & ~63u;
     for (size_t i = 0; i < n; i++)
         mask |= UINT64_C(1) << (w[i].to.column & 63);
     for (uint64_t first = 0; first < g->rows; first += 64) {
@@ -403,8 +393,8 @@ void columns_drop(struct columns *c, struct columns_held *held)
 static void flip_column(const struct column_place *at, const struct vector *before,
                         const struct vector *after)
 {
-    struct columns_matrix *m = atomic_load(&at->group->matrix);
-    uint64_t *words = m->memory.data;
+    const struct matrix *m = atomic_load(&at->group->matrix)->bits;
+    uint64_t *words = m->bits.words;
     for (uint64_t i = 0; i < (at->group->rows + 63) / 64; i++) {
         if (i % (PAGE / 8) == 0 && !kept_sums_differ(before->sums, after->sums, i / (PAGE / 8))) {
             i += PAGE / 8 - 1;
@@ -451,21 +441,12 @@ static void mark_owners(const struct columns_matrix *m, uint64_t first, const ui
 }
 
 static void matrix_locate(const struct columns_matrix *m, rows_fn and_rows, const uint64_t *rows,
-                          unsigned k, uint64_t *owners, size_t n)
+                          uint64_t *owners, size_t n)
 {
-    uint64_t left[CHUNK_WORDS], stride = m->width / 64;
-    const uint64_t *words = m->memory.data;
-    if (stride == 0) {
-        left[0] = UINT64_MAX;
-        for (unsigned j = 0; j < k && left[0]; j++)
-            left[0] &= narrow_row(words, rows[j], m->width);
-        mark_owners(m, 0, left, 1, owners, n);
-    }
-    for (uint64_t first = 0; first < stride; first += CHUNK_WORDS) {
-        uint64_t some = min_u64(CHUNK_WORDS, stride - first);
-        for (uint64_t i = 0; i < some; i++)
-            left[i] = UINT64_MAX;
-        if (and_rows(words + first, stride, some, rows, k, left))
+    uint64_t left[COLUMNS_CHUNK], words = matrix_words(m->bits);
+    for (uint64_t first = 0; first < words; first += COLUMNS_CHUNK) {
+        uint64_t some = min_u64(COLUMNS_CHUNK, words - first);
+        if (columns_match(m->bits, rows, first, some, left, and_rows))
             mark_owners(m, first, left, some, owners, n);
     }
 }
@@ -476,17 +457,17 @@ static void group_locate(const struct columns_group *g, rows_fn and_rows,
 {
     uint64_t rows[COLUMNS_RUN][K_MAX];
     const struct columns_matrix *m = atomic_load(&g->matrix);
-    const uint64_t *bits = m->memory.data;
-    uint64_t lines = min_u64(LINES_AHEAD, (m->width + BLOCK_BITS - 1) / BLOCK_BITS);
-    unsigned k = g->bits.k;
+    uint64_t width = m->bits->width;
+    const uint64_t *words_at = m->bits->bits.words;
+    uint64_t lines = min_u64(LINES_AHEAD, (width + BLOCK_BITS - 1) / BLOCK_BITS);
     for (size_t i = 0; i < n; i++) {
         g->bits.kernel->positions(&g->bits, digests[i], rows[i]);
         for (uint64_t line = 0; n > 1 && line < lines; line++)
-            for (unsigned j = 0; j < k; j++)
-                __builtin_prefetch(bits + (rows[i][j] * m->width >> 6) + 8 * line);
+            for (unsigned j = 0; j < g->bits.k; j++)
+                __builtin_prefetch(words_at + (rows[i][j] * width >> 6) + 8 * line);
     }
     for (size_t i = 0; i < n; i++)
-        matrix_locate(m, and_rows, rows[i], k, owners + i * words, words);
+        matrix_locate(m, and_rows, rows[i], owners + i * words, words);
 }
 
 uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint64_t *owners,

@@ -27,11 +27,10 @@
 #define COLUMNS_STILL UINT32_MAX /* no owner's columns are being changed in place */
 #define COLUMNS_RUN   16         /* keys queried together */
 
-/* The memory of a shape; a wider one replaces it. */
+/* The matrix of a shape and the owners of its columns; a wider one replaces both. */
 struct columns_matrix {
     struct retired retired;
-    uint64_t width; /* columns: bits between rows, a power of two below 64 or a multiple of 64 */
-    struct block memory;
+    struct matrix *bits;    /* its width is a power of two below 64 or a multiple of 64 */
     uint32_t *free, n_free; /* columns without an owner; the next one to use is last */
     _Atomic uint32_t owner[];
 };
@@ -50,9 +49,9 @@ struct columns_group {
     struct retired retired;
     struct columns_family *family;
     struct bits bits; /* the shape */
-    uint64_t rows;
-    uint64_t used;   /* columns with an owner */
-    uint64_t wanted; /* columns that will be added */
+    uint64_t rows;    /* bits of a column */
+    uint64_t used;    /* columns with an owner */
+    uint64_t wanted;  /* columns that will be added */
     struct columns_matrix *_Atomic matrix;
     struct columns_group *_Atomic next, *_Atomic *back;
 };

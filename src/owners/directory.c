@@ -209,16 +209,11 @@ static void was_put(tamis_directory *d, struct owner *owner, uint64_t items)
 static bool plan_find(const struct column_plan *plans, size_t n, uint64_t items, double rate,
                       size_t *found)
 {
-    double waste = n < 16 ? 1.15 : n < 64 ? 1.35 : 4;
-    uint64_t best = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t cost = column_plan_cost(&plans[i], items, rate, waste);
-        if (cost && (!best || cost < best)) {
-            best = cost;
-            *found = i;
-        }
-    }
-    return best != 0;
+    struct column_choice choice = {items, rate, n < 16 ? 1.15 : n < 64 ? 1.35 : 4, 0, 0};
+    for (size_t i = 0; i < n; i++)
+        column_choice_offer(&choice, &plans[i], i);
+    *found = choice.best;
+    return choice.bits != 0;
 }
 
 /* Plans from the sizes of all owners, including this one. */
@@ -250,21 +245,21 @@ static tamis_error plan_again(tamis_directory *d, uint64_t items, size_t *found)
     return TAMIS_OK;
 }
 
-/* Vectors of the plan filled with the keys, in that many columns. */
+/* Vectors of the plan, filled with the keys, become the columns of the owner. */
 static tamis_error put_keys(tamis_directory *d, struct owner *owner, const struct column_plan *plan,
-                            const tamis_digest *digests, size_t n, uint32_t columns)
+                            const tamis_digest *digests, size_t n)
 {
     const tamis_allocator *a = &d->allocator;
+    uint32_t columns = column_plan_columns(plan, n);
     struct shape shape = {TAMIS_SPREAD, plan->units, plan->k};
     struct vector **v = mem_new(a, columns, sizeof(struct vector *));
     uint32_t made = 0;
     if (!v)
         return TAMIS_ENOMEM;
     for (; made < columns; made++) {
-        size_t from = n * (size_t)made / columns, to = n * ((size_t)made + 1) / columns;
         if (!(v[made] = vector_new(a, &d->family, shape, false, true)))
             break;
-        v[made]->bits.kernel->fill(&v[made]->bits, digests + from, to - from);
+        column_fill(&v[made]->bits, digests, n, made, columns);
     }
     struct columns_put put = {owner->number, &owner->held, v, columns};
     tamis_error e = made == columns ? columns_put(&d->columns, &put, 1) : TAMIS_ENOMEM;
@@ -281,7 +276,6 @@ tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tami
         return fail(reason, TAMIS_ELIMIT, "more keys than an owner can have");
     struct owner *owner = NULL;
     size_t plan = 0;
-    uint32_t columns = 0;
     tamis_error e = TAMIS_OK;
     if (n && !plan_find(d->plans, d->n_plans, n, d->fpp, &plan))
         e = plan_again(d, n, &plan);
@@ -289,8 +283,7 @@ tamis_error tamis_directory_put(tamis_directory *d, const char *name, const tami
         return fail_so(reason, e);
     e = owner_get(d, name, &owner, reason);
     if (e == TAMIS_OK && n) {
-        columns = column_plan_columns(&d->plans[plan], n);
-        e = fail_so(reason, put_keys(d, owner, &d->plans[plan], digests, n, columns));
+        e = fail_so(reason, put_keys(d, owner, &d->plans[plan], digests, n));
     } else if (e == TAMIS_OK) {
         columns_drop(&d->columns, &owner->held);
     }
@@ -450,15 +443,7 @@ void tamis_directory_contact(tamis_directory *d, uint64_t age)
     atomic_store(&d->contact, now > age ? now - age : 1);
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
-
-static double planned_rate(const tamis_directory *d, const struct owner *owner, uint64_t items)
-{
-    const struct column_plan *plan = &d->plans[owner->plan];
-    size_t columns = owner->held.n;
-    double each = (double)((items + columns - 1) / columns);
-    return (double)columns * tamis_plan_rate(TAMIS_SPREAD, plan->units, plan->k, each);
-}
+/* ---- facts ----------------------------------------------------------------------------------- */
 
 void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts)
 {
@@ -469,7 +454,7 @@ void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts
             facts->shapes++;
             facts->columns += g->used;
             facts->bits += g->used * g->rows;
-            facts->bytes += m->memory.size + m->width * 2 * sizeof(uint32_t);
+            facts->bytes += m->bits->memory.size + m->bits->width * 2 * sizeof(uint32_t);
         }
     for (uint32_t i = 0; i < tamis_directory_owners(d); i++) {
         const struct owner *owner = live_owner(d, i);
@@ -477,7 +462,7 @@ void tamis_directory_info(const tamis_directory *d, tamis_directory_facts *facts
         facts->owners += owner != NULL;
         facts->items += items;
         if (items && owner->keys) {
-            double rate = planned_rate(d, owner, items);
+            double rate = column_plan_rate(&d->plans[owner->plan], items);
             facts->fpp_now = rate > facts->fpp_now ? rate : facts->fpp_now;
         }
     }

@@ -38,16 +38,28 @@ bool column_plan_one(struct column_plan *out, uint64_t n, double rate)
     return plan_settle(out);
 }
 
-uint64_t column_plan_cost(const struct column_plan *plan, uint64_t n, double rate, double waste)
+double column_plan_rate(const struct column_plan *plan, uint64_t n)
 {
-    uint32_t columns = column_plan_columns(plan, n);
-    double least = tamis_plan_bits_best((double)n, rate);
-    double bits = (double)columns * (double)plan->units, any = 0;
+    uint32_t columns = n ? column_plan_columns(plan, n) : 0;
+    if (columns == 0)
+        return 0;
+    double each = (double)((n + columns - 1) / columns);
+    double rate = columns * tamis_plan_rate(TAMIS_SPREAD, plan->units, plan->k, each);
+    return rate < 1 ? rate : 1;
+}
+
+void column_choice_offer(struct column_choice *c, const struct column_plan *plan, size_t number)
+{
+    uint32_t columns = column_plan_columns(plan, c->n);
+    double least = tamis_plan_bits_best((double)c->n, c->rate), any = 0;
+    uint64_t bits = columns * plan->units;
     for (uint32_t i = 0; i < columns; i++)
         any += plan->rate * (1 - any);
-    if (columns == 0 || any > rate * ROUNDING || bits > waste * least + 64)
-        return 0;
-    return columns * plan->units;
+    if (columns == 0 || any > c->rate * ROUNDING || (double)bits > c->waste * least + 64 ||
+        (c->bits && bits >= c->bits))
+        return;
+    c->bits = bits;
+    c->best = number;
 }
 
 /* ---- several shapes -------------------------------------------------------------------------- */

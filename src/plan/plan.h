@@ -140,8 +140,17 @@ bool column_plan_one(struct column_plan *out, uint64_t n, double rate);
    PLANS_MAX, or 0 if it is not possible. Sorts `sizes`, none of which is 0. `spare`: later sets
    may be a little larger. */
 size_t column_plans(struct column_plan *out, uint64_t *sizes, size_t n, double rate, bool spare);
-/* Does the plan fit n keys at this rate with little waste? Returns the bits it takes, fewer
-   being better, or 0 if it does not fit or takes more than `waste` times the minimum. */
-uint64_t column_plan_cost(const struct column_plan *plan, uint64_t n, double rate, double waste);
+/* The rate of a set of n keys over all its columns. */
+double column_plan_rate(const struct column_plan *plan, uint64_t n);
+
+/* Selects, among the plans offered, the one with the fewest bits for a set. */
+struct column_choice {
+    uint64_t n;    /* keys of the set */
+    double rate;   /* at most, over all its columns */
+    double waste;  /* most bits accepted, as a multiple of the minimum */
+    uint64_t bits; /* of the best plan so far; 0: none fits */
+    size_t best;   /* its number */
+};
+void column_choice_offer(struct column_choice *c, const struct column_plan *plan, size_t number);
 
 #endif

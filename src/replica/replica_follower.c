@@ -10,7 +10,7 @@
 #define LEASE_DEFAULT 3
 #define LEASE_MOST    (UINT64_C(3600) * 1000000000)
 
-/* ---- what others see ------------------------------------------------------------------------- */
+/* ---- the state that readers see -------------------------------------------------------------- */
 
 void follower_tell(tamis_follower *f, tamis_filter *copy)
 {
@@ -176,7 +176,7 @@ void tamis_follower_contact(tamis_follower *f, uint64_t age)
     atomic_store(&f->contact, now > age ? now - age : 1);
 }
 
-/* ---- what is known --------------------------------------------------------------------------- */
+/* ---- facts and copies ------------------------------------------------------------------------ */
 
 void tamis_follower_info(const tamis_follower *f, tamis_follower_facts *facts)
 {

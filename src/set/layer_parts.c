@@ -74,7 +74,7 @@ static uint64_t next_combinations(const struct layer_plan *plan, uint64_t mask)
     return min_u64(n, plan->capacity);
 }
 
-static tamis_error plan_records(const struct set *s, struct layer_plan *plan)
+static tamis_error plan_record_parts(const struct set *s, struct layer_plan *plan)
 {
     const struct record_form *form = s->stack->form;
     bool tables = form->verifier == TAMIS_VERIFIER_TABLE;
@@ -89,7 +89,7 @@ static tamis_error plan_records(const struct set *s, struct layer_plan *plan)
 
 tamis_error plan_parts(const struct set *s, struct layer_plan *plan)
 {
-    tamis_error e = s->stack->form ? plan_records(s, plan) : plan_keys(s, plan);
+    tamis_error e = s->stack->form ? plan_record_parts(s, plan) : plan_keys(s, plan);
     for (uint32_t i = 0; i < set_parts(s) && e == TAMIS_OK; i++)
         if (plan->shape[i].units && !shape_valid(&plan->shape[i], set_family(s)))
             e = TAMIS_ELIMIT;

@@ -209,7 +209,7 @@ uint64_t spot_copies(const struct spot *spot)
 }
 
 /* Most copies of the key that the layer may have. */
-static uint64_t copies_in(struct set *s, uint32_t id, const tamis_digest *key)
+static uint64_t copies_in_layer(struct set *s, uint32_t id, const tamis_digest *key)
 {
     struct spot spots[SPOTS_MAX];
     uint32_t n = candidate_spots(s, id, key, spots);
@@ -254,7 +254,8 @@ static void watch_entry(struct set *s, uint32_t entry, uint64_t spare)
     bool few = atomic_load(&p->copies) < p->n;
     for (uint32_t i = 0; i < p->n; i++) {
         uint32_t id = p->candidates[i];
-        uint64_t here = few ? 0 : copies_in(s, id, removals_key(&s->stack->more->removals, entry));
+        uint64_t here =
+            few ? 0 : copies_in_layer(s, id, removals_key(&s->stack->more->removals, entry));
         watch_candidate(s, entry, id, here - min_u64(here, share));
     }
 }
@@ -327,7 +328,7 @@ static uint64_t refresh(struct set *s, uint32_t entry)
     uint32_t n = 0;
     for (uint32_t i = 0; i < p->n; i++) {
         uint64_t copies =
-            copies_in(s, p->candidates[i], removals_key(&s->stack->more->removals, entry));
+            copies_in_layer(s, p->candidates[i], removals_key(&s->stack->more->removals, entry));
         if (copies == 0)
             continue;
         p->candidates[n++] = p->candidates[i];
@@ -349,7 +350,7 @@ static void settle_entry(struct set *s, uint32_t entry)
            entry); /* key and candidates stay until the entry is reused */
     const tamis_digest *key = removals_key(&s->stack->more->removals, entry);
     for (uint32_t i = 0; copies && i < p->n; i++) {
-        uint64_t here = copies_in(s, p->candidates[i], key);
+        uint64_t here = copies_in_layer(s, p->candidates[i], key);
         if (here)
             pending_erase(s, p->candidates[i], key, min_u64(here, copies));
     }

@@ -6,8 +6,8 @@
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-tamis_error attribute_check(const tamis_attribute *at, const char *names, uint32_t n,
-                            tamis_reason *reason)
+tamis_error attribute_add(const tamis_attribute *at, char names[NAMES_MAX], uint32_t *names_len,
+                          uint32_t n, tamis_reason *reason)
 {
     size_t len = at->name ? strlen(at->name) : 0;
     uint32_t same;
@@ -18,6 +18,8 @@ tamis_error attribute_check(const tamis_attribute *at, const char *names, uint32
         return fail(reason, TAMIS_EARG, "two attributes are named \"%.100s\"", at->name);
     if ((unsigned)at->type >= TAMIS_TYPES)
         return fail(reason, TAMIS_EARG, "attribute \"%.100s\" has an unknown type", at->name);
+    memcpy(names + *names_len, at->name, len + 1);
+    *names_len += (uint32_t)len + 1;
     return TAMIS_OK;
 }
 
@@ -28,35 +30,35 @@ static tamis_error take_attributes(struct record_form *form, char names[NAMES_MA
         return fail(reason, TAMIS_EARG, "records have 1 to %d attributes", TAMIS_ATTRIBUTES_MAX);
     for (uint32_t i = 0; i < o->n_attributes; i++) {
         const tamis_attribute *at = &o->attributes[i];
-        tamis_error e = attribute_check(at, names, i, reason);
+        tamis_error e = attribute_add(at, names, &form->names_len, i, reason);
         if (e != TAMIS_OK)
             return e;
         if (at->distinct > BITS_MAX)
             return fail(reason, TAMIS_EARG, "attribute \"%.100s\" can have 2^40 values at most",
                         at->name);
-        size_t len = strlen(at->name) + 1;
         form->types[i] = at->type;
         form->distinct[i] = at->distinct;
-        memcpy(names + form->names_len, at->name, len);
-        form->names_len += len;
     }
     return TAMIS_OK;
 }
 
+bool mask_listed(const uint64_t *masks, uint32_t n, uint64_t mask)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (masks[i] == mask)
+            return true;
+    return false;
+}
+
 bool combo_wrong(const uint64_t *masks, uint32_t i, uint64_t all)
 {
-    bool repeated = false;
-    for (uint32_t j = 0; j < i; j++)
-        repeated |= masks[j] == masks[i];
-    return repeated || masks[i] & ~all || (masks[i] & (masks[i] - 1)) == 0;
+    return mask_listed(masks, i, masks[i]) || masks[i] & ~all || (masks[i] & (masks[i] - 1)) == 0;
 }
 
 static void add_mask(struct record_form *form, uint64_t mask)
 {
-    for (uint32_t i = 0; i < form->verifiers; i++)
-        if (form->masks[i] == mask)
-            return;
-    form->masks[form->verifiers++] = mask;
+    if (!mask_listed(form->masks, form->verifiers, mask))
+        form->masks[form->verifiers++] = mask;
 }
 
 /* A single attribute needs no filter as a verifier; a table still makes it exact. */
@@ -140,17 +142,31 @@ bool record_form_equal(const struct record_form *x, const struct record_form *y)
 {
     if (!x || !y)
         return x == y;
-    bool same = x->attributes == y->attributes && x->verifiers == y->verifiers &&
-                x->verifier == y->verifier && x->value == y->value &&
-                x->names_len == y->names_len && memcmp(x->names, y->names, x->names_len) == 0;
-    for (uint32_t i = 0; i < x->verifiers && same; i++)
-        same = x->masks[i] == y->masks[i];
-    for (uint32_t i = 0; i < x->attributes && same; i++)
-        same = x->types[i] == y->types[i];
-    return same;
+    return x->attributes == y->attributes && x->verifiers == y->verifiers &&
+           x->verifier == y->verifier && x->value == y->value && x->names_len == y->names_len &&
+           memcmp(x->names, y->names, x->names_len) == 0 &&
+           memcmp(x->masks, y->masks, x->verifiers * sizeof *x->masks) == 0 &&
+           memcmp(x->types, y->types, x->attributes * sizeof *x->types) == 0;
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
+
+const char *names_wrong(const char *names, size_t len, uint32_t n,
+                        uint16_t at[TAMIS_ATTRIBUTES_MAX])
+{
+    size_t next = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        size_t name_len = strnlen(names + next, len - next);
+        at[i] = (uint16_t)next;
+        next += name_len + 1;
+        if (name_len < 1 || name_len > ATTRIBUTE_LEN || next > len)
+            return "the name of an attribute";
+        for (uint32_t j = 0; j < i; j++)
+            if (strcmp(names + at[i], names + at[j]) == 0)
+                return "two attributes with the same name";
+    }
+    return next == len ? NULL : "the names of the attributes";
+}
 
 const char *form_name(const struct record_form *form, uint32_t attribute)
 {

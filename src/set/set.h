@@ -66,7 +66,7 @@ struct record_form {
     uint64_t distinct[TAMIS_ATTRIBUTES_MAX];
     tamis_type types[TAMIS_ATTRIBUTES_MAX];
     const char *names; /* consecutive strings, each with its final 0 */
-    size_t names_len;
+    uint32_t names_len;
 };
 
 struct part {
@@ -481,9 +481,13 @@ const char *form_name(const struct record_form *form, uint32_t attribute);
 /* The number of a name among n consecutive strings; EARG lists the names that exist. */
 tamis_error attribute_find(const char *names, uint32_t n, const char *name, uint32_t *number,
                            tamis_reason *reason);
-/* Checks the name and type of an attribute that follows these n. */
-tamis_error attribute_check(const tamis_attribute *at, const char *names, uint32_t n,
-                            tamis_reason *reason);
+/* Checks the name and type of an attribute that follows n others, and appends its name to theirs. */
+tamis_error attribute_add(const tamis_attribute *at, char names[NAMES_MAX], uint32_t *names_len,
+                          uint32_t n, tamis_reason *reason);
+/* Checks the n names in `len` untrusted bytes, and finds where each starts: NULL, or what is wrong. */
+const char *names_wrong(const char *names, size_t len, uint32_t n,
+                        uint16_t at[TAMIS_ATTRIBUTES_MAX]);
+bool mask_listed(const uint64_t *masks, uint32_t n, uint64_t mask);
 /* Is combination i impossible, or one of those before it? `all`: of all attributes. */
 bool combo_wrong(const uint64_t *masks, uint32_t i, uint64_t all);
 ALWAYS_INLINE uint64_t form_mask_all(const struct record_form *form)

@@ -9,13 +9,11 @@
 
 #include "base/bytes.h"
 #include "format/format.h"
+#include "harness.h"
 
 static uint64_t draw(struct history *h, uint64_t n)
 {
-    uint64_t z = h->rng += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (z ^ (z >> 31)) % n;
+    return rng_next(&h->rng) % n;
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
