@@ -22,6 +22,7 @@ struct civil {
     int64_t year;
     unsigned month, day, hour, minute, second;
     uint32_t nanoseconds;
+    bool yearless;
     bool zoned;
     int64_t offset; /* seconds east */
 };
@@ -299,22 +300,24 @@ static bool mail_form(struct time_text *r, struct civil *c)
     return true;
 }
 
-/* Oct 11 22:14:15, with a year before the time of day, after it, or none: then it is 0. */
+/* Oct 11 22:14:15, with a year before the time of day, after it, or none. */
 static bool syslog_form(struct time_text *r, struct civil *c, bool behind)
 {
     unsigned year = 0;
     if (!take_month(r, &c->month) || !take(r, ' ') || !take_day(r, &c->day) || !take(r, ' '))
         return false;
     struct time_text more = *r;
-    if (take_digits(&more, 4, &year) && take(&more, ' '))
+    c->yearless = !take_digits(&more, 4, &year) || !take(&more, ' ');
+    if (!c->yearless)
         *r = more;
-    else
-        year = 0;
     if (!take_clock(r, c))
         return false;
     more = *r;
-    if (behind && year == 0 && take(&more, ' ') && take_digits(&more, 4, &year) && !digit(&more))
+    if (behind && c->yearless && take(&more, ' ') && take_digits(&more, 4, &year) &&
+        !digit(&more)) {
         *r = more;
+        c->yearless = false;
+    }
     c->year = year;
     return true;
 }
@@ -426,7 +429,7 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
     }
     if (!good)
         return 0;
-    if (c.year == 0) {
+    if (c.yearless) {
         if (!settle_year(x, &c, &out->seconds))
             return 0;
         lead = 0; /* another reference may mean another year */
