@@ -22,8 +22,7 @@ struct civil {
     int64_t year;
     unsigned month, day, hour, minute, second;
     uint32_t nanoseconds;
-    bool yearless;
-    bool zoned;
+    bool yearless, zoned;
     int64_t offset; /* seconds east */
 };
 
@@ -261,27 +260,30 @@ static bool iso_form(struct time_text *r, struct civil *c, bool *dated)
     unsigned year;
     if (!take_digits(r, 4, &year))
         return false;
-    char dash = take(r, '-') ? '-' : '/';
-    if ((dash == '/' && !take(r, '/')) || !take_digits(r, 2, &c->month) || !take(r, dash) ||
+    char dash = take(r, '-') ? '-' : take(r, '/') ? '/' : '.';
+    if ((dash == '.' && !take(r, '.')) || !take_digits(r, 2, &c->month) || !take(r, dash) ||
         !take_digits(r, 2, &c->day))
         return false;
     c->year = year;
     struct time_text clock = *r;
     *dated = !(take(&clock, 'T') || take(&clock, 't') || take(&clock, ' ') || take(&clock, '_')) ||
              !take_clock(&clock, c);
-    if (*dated)
+    if (*dated) {
         c->hour = c->minute = c->second = 0;
-    else
-        *r = clock, take_zone(r, c);
+        return dash != '.'; /* it may be a version */
+    }
+    *r = clock;
+    take_zone(r, c);
     return true;
 }
 
-/* 10/Oct/2000:13:55:36 -0700 */
-static bool access_form(struct time_text *r, struct civil *c)
+/* 10/Oct/2000:13:55:36 -0700, 10-Oct-2000 13:55:36.123 */
+static bool access_form(struct time_text *r, struct civil *c, char dash)
 {
     unsigned year;
-    if (!take_digits(r, 2, &c->day) || !take(r, '/') || !take_month(r, &c->month) ||
-        !take(r, '/') || !take_digits(r, 4, &year) || !take(r, ':') || !take_clock(r, c))
+    if (!take_digits(r, 2, &c->day) || !take(r, dash) || !take_month(r, &c->month) ||
+        !take(r, dash) || !take_digits(r, 4, &year) || !(take(r, ':') || take(r, ' ')) ||
+        !take_clock(r, c))
         return false;
     c->year = year;
     take_zone(r, c);
@@ -320,6 +322,17 @@ static bool syslog_form(struct time_text *r, struct civil *c, bool behind)
     }
     c->year = year;
     return true;
+}
+
+/* 0501 10:00:00.123456 of klog, or with a year. Other logs with such dates have no microseconds. */
+static bool klog_form(struct time_text *r, struct civil *c)
+{
+    unsigned year = 0;
+    const uint8_t *end = r->at + ((c->yearless = r->at[4] == ' ') ? 20 : 24);
+    bool good = (c->yearless || take_digits(r, 4, &year)) && take_digits(r, 2, &c->month) &&
+                take_digits(r, 2, &c->day) && take(r, ' ') && take_clock(r, c);
+    c->year = year;
+    return good && r->at == end;
 }
 
 /* The newest year that is not later than the reference plus a day. */
@@ -418,12 +431,14 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
             good = take(&r, ' ') && mail_form(&r, &c);
         else
             good = (!weekday || take(&r, ' ')) && syslog_form(&r, &c, weekday);
-    } else if (text[2] == '/') {
-        good = access_form(&r, &c);
+    } else if (text[2] == '/' || text[2] == '-') {
+        good = access_form(&r, &c, (char)text[2]);
         lead = 12;
-    } else if (text[4] == '-' || text[4] == '/') {
+    } else if (text[4] == '-' || text[4] == '/' || text[4] == '.') {
         good = iso_form(&r, &c, dated);
         lead = 11;
+    } else if (text[4] == ' ' || text[8] == ' ') {
+        good = klog_form(&r, &c);
     } else {
         good = mail_form(&r, &c);
     }
@@ -503,7 +518,8 @@ size_t time_lead_line(struct time_context *x, const uint8_t *line, size_t len, s
                       struct stamp *out)
 {
     unsigned digits;
-    *bracket = len && *line == '[';
+    bool klog = len > 20 && memchr("IWEF", *line, 4) && (line[5] == ' ' || line[9] == ' ');
+    *bracket = klog || (len && *line == '[');
     struct time_text r = {line + *bracket, line + len};
     const uint8_t *start = r.at;
     size_t taken = time_lead(x, start, len - *bracket, out);
