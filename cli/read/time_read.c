@@ -268,10 +268,8 @@ static bool iso_form(struct time_text *r, struct civil *c, bool *dated)
     struct time_text clock = *r;
     *dated = !(take(&clock, 'T') || take(&clock, 't') || take(&clock, ' ') || take(&clock, '_')) ||
              !take_clock(&clock, c);
-    if (*dated) {
-        c->hour = c->minute = c->second = 0;
-        return dash != '.'; /* it may be a version */
-    }
+    if (*dated) /* with dots it may be a version */
+        return c->hour = c->minute = c->second = 0, dash != '.';
     *r = clock;
     take_zone(r, c);
     return true;
