@@ -36,10 +36,14 @@ struct party {
     size_t n, next, turn; /* next to be taken, next to be printed */
     uint64_t printed; /* records, with a limit; of whoever has the turn, as what was printed last */
     bool printing;    /* a thread prints groups that are done */
+    /* Memory of printed groups, for the next ones: fresh memory costs page faults. */
+    struct bytes *spare;
+    size_t n_spare;
     pthread_mutex_t lock;
     pthread_cond_t change;
     size_t told; /* the last file whose error was reported */
     bool lines;  /* line numbers may be needed */
+    bool plain;  /* records are printed unchanged, and nothing but records */
     bool stop;
 };
 
@@ -54,6 +58,7 @@ struct hand {
     char *path;
     struct needle needle;
     struct check check;
+    struct span run; /* matching records, one after the other, that are to be printed as they are */
     struct tally tally;
     uint64_t unseen; /* bits: columns that some record had after all */
 };
@@ -110,6 +115,22 @@ static void group_free(struct place_group *g)
     g->end = NULL;
 }
 
+/* With the lock: a group takes over memory, and leaves its own behind. */
+static void group_start(struct party *p, struct place_group *g)
+{
+    if (p->n_spare)
+        g->out = p->spare[--p->n_spare];
+}
+
+static void group_end(struct party *p, struct place_group *g)
+{
+    if (p->n_spare < p->scan->threads && !g->out.failed) {
+        p->spare[p->n_spare++] = (struct bytes){.data = g->out.data, .room = g->out.room};
+        g->out = (struct bytes){0};
+    }
+    group_free(g);
+}
+
 /* With the lock, which is released meanwhile: prints all groups that are done and whose turn it is. */
 static void print_ready(struct party *p)
 {
@@ -118,8 +139,8 @@ static void print_ready(struct party *p)
         p->printing = true;
         pthread_mutex_unlock(&p->lock);
         bool more = print_group(p, g);
-        group_free(g);
         pthread_mutex_lock(&p->lock);
+        group_end(p, g);
         p->printing = false;
         p->stop |= !more;
         p->turn++;
@@ -145,6 +166,37 @@ static void relieve(struct party *p, struct place_group *g)
     pthread_mutex_lock(&p->lock);
     p->stop = true;
     pthread_mutex_unlock(&p->lock);
+}
+
+/* Adds the run to what the group prints; false: no memory. */
+static bool end_run(struct hand *h, struct place_group *g)
+{
+    bool good = bytes_put(&g->out, h->run.data, h->run.len);
+    h->run.len = 0;
+    return good;
+}
+
+static bool is_plain(const struct scan *s)
+{
+    const struct output *o = s->output;
+    return o->form == OUT_RECORDS && !o->terminal && !o->file && !o->line && !o->tag &&
+           s->limit == UINT64_MAX;
+}
+
+/* For plain output: a record with its line end extends the run that it follows, which saves copying record by
+   record where most records match. */
+static bool keep_plain(struct hand *h, struct place_group *g, const struct record *r)
+{
+    size_t len = r->len + r->end_len;
+    if (h->run.data + h->run.len != r->data || h->run.len >= CHUNK) {
+        if (!end_run(h, g))
+            return false;
+        h->run.data = r->data;
+    }
+    h->run.len += len;
+    if (LIKELY(r->end_len && r->data[len - 1] == '\n'))
+        return true;
+    return end_run(h, g) && bytes_put(&g->out, "\n", 1);
 }
 
 static bool note_end(struct place_group *g)
@@ -206,16 +258,18 @@ static bool keep_match(struct hand *h, struct place_group *g, const struct input
 {
     const struct scan *s = h->party->scan;
     const struct output *o = s->output;
+    if (h->party->plain)
+        return keep_plain(h, g, r);
+    if (o->form == OUT_TALLY)
+        return tally_add(&h->tally, &r->values[o->column[0]]);
+    if (o->form == OUT_NOTHING)
+        return s->limit == UINT64_MAX || note_end(g);
     enum read_format format = h->input->dialect.format;
     struct found f = {.path = h->path,
                       .json = format == READ_JSONL || format == READ_JSON,
                       .offset = where->offset + (uint64_t)(r->data - h->text.data),
                       .record = r,
                       .check = &h->check};
-    if (o->form == OUT_TALLY)
-        return tally_add(&h->tally, &r->values[o->column[0]]);
-    if (o->form == OUT_NOTHING)
-        return s->limit == UINT64_MAX || note_end(g);
     if (o->line || o->form == OUT_JSON)
         f.line = where->line + seek_line(seek, r);
     if (o->form == OUT_RECORDS && o->terminal && h->input->header)
@@ -240,18 +294,19 @@ static tamis_error scan_text(struct hand *h, struct place_group *g,
                              const struct input_segment *where, uint64_t *matches,
                              tamis_reason *reason)
 {
-    struct party *p = h->party;
-    const struct scan *s = p->scan;
+    const struct scan *s = h->party->scan;
     struct record r;
     enum parsed parsed;
     struct seek seek;
     tamis_error error = seek_begin(&seek, h->parser, h->selection, &h->needle, &h->text);
-    if (error != TAMIS_OK)
-        return error;
     h->check.time.reference = h->text.reference;
-    while ((parsed = seek_next(&seek, &r)) != PARSED_END) {
-        if (parsed == PARSED_NOMEM)
-            return TAMIS_ENOMEM;
+    h->run = (struct span){h->text.data, 0};
+    while (error == TAMIS_OK && *matches < s->limit &&
+           (parsed = seek_next(&seek, &r)) != PARSED_END) {
+        if (parsed == PARSED_NOMEM) {
+            error = TAMIS_ENOMEM;
+            break;
+        }
         for (uint64_t left = s->unseen & ~h->unseen; UNLIKELY(left); left &= left - 1) {
             int column = __builtin_ctzll(left);
             if (r.values[column].state != VALUE_MISSING)
@@ -259,16 +314,15 @@ static tamis_error scan_text(struct hand *h, struct place_group *g,
         }
         bool holds = check_holds(&h->check, r.values);
         if (h->check.gave_up)
-            return give_up(h, where, &seek, &r, reason);
-        if (!holds)
-            continue;
-        if (!keep_match(h, g, where, &seek, &r))
-            return TAMIS_ENOMEM;
-        if (++*matches >= s->limit)
-            break;
-        relieve(p, g);
+            error = give_up(h, where, &seek, &r, reason);
+        else if (holds && keep_match(h, g, where, &seek, &r))
+            ++*matches;
+        else if (holds)
+            error = TAMIS_ENOMEM;
+        if (holds)
+            relieve(h->party, g);
     }
-    return TAMIS_OK;
+    return end_run(h, g) || error != TAMIS_OK ? error : TAMIS_ENOMEM;
 }
 
 /* ---- places ---------------------------------------------------------------------------------- */
@@ -411,6 +465,7 @@ static void *work(void *context)
             continue;
         }
         struct place_group *g = &p->group[p->next++];
+        group_start(p, g);
         pthread_mutex_unlock(&p->lock);
         scan_group(h, g);
         pthread_mutex_lock(&p->lock);
@@ -472,10 +527,12 @@ bool scan_run(struct scan *s)
     struct party p = {.scan = s, .told = NOWHERE};
     for (size_t i = 0; i < s->question->n_columns && i < 64; i++)
         s->unseen |= (uint64_t)s->question->column[i].unseen << i;
+    p.plain = is_plain(s);
     p.lines = s->output->line || s->output->form == OUT_JSON;
     for (size_t i = 0; i < s->question->n; i++) /* a slow expression is reported with its line */
         p.lines |= s->question->clause[i].kind == CLAUSE_REGEX;
-    bool good = make_groups(&p);
+    p.spare = calloc(s->threads, sizeof *p.spare);
+    bool good = p.spare && make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;
     struct hand *hands = good && n ? calloc(n, sizeof *hands) : NULL;
     if (n && hands) {
@@ -490,6 +547,9 @@ bool scan_run(struct scan *s)
         s->matches = s->limit;
     for (size_t i = 0; p.group && i < p.n; i++)
         group_free(&p.group[i]);
+    for (size_t i = 0; i < p.n_spare; i++)
+        bytes_end(&p.spare[i]);
+    free(p.spare);
     free(p.group);
     free(hands);
     return good || no_memory("inputs");

@@ -438,7 +438,8 @@ static void name_rest(struct looking *w)
             s->look = LOOK_CHANGED;
         if (s->look == LOOK_CHANGED || s->look == LOOK_SHUT || s->look == LOOK_GONE)
             s->entry = at;
-        s->unknown |= s->look == LOOK_PASSED; /* it had records */
+        /* it had records; an empty one has none left */
+        s->unknown |= s->look == LOOK_PASSED && s->file.size > 0;
     }
 }
 

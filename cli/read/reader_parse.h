@@ -62,7 +62,7 @@ struct selection {
     size_t n_headed; /* tables: columns of the header; 0: there is none */
     uint32_t *copy;
     bool copies;
-    bool requests; /* access logs: parts of the request are selected */
+    uint32_t fields; /* logs: the columns that are selected, as bits */
     bool *absent;
     struct log_columns columns;
     void *pattern; /* compiled; slot[g] is that of group g */
@@ -180,7 +180,6 @@ enum parsed line_next(struct parser *parser, struct record *record);
 /* A log format: is a line, without its end, a record of it? Then its values are set. */
 typedef bool (*fit_fn)(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool access_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool access_requests(const struct selection *selection); /* are parts of the request selected? */
 bool combined_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool syslog_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
 bool syslog_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);

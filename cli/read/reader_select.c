@@ -149,6 +149,8 @@ static void fill_slots(struct selection *s, const uint32_t *column)
         uint32_t *slot = s->absent[i] ? NULL : &s->slot[column[i]];
         if (slot && *slot == NO_SLOT)
             *slot = i;
+        if (slot && column[i] < 32)
+            s->fields |= UINT32_C(1) << column[i];
         s->copy[i] = slot ? *slot : i;
         s->copies |= s->copy[i] != i;
     }
@@ -430,8 +432,6 @@ static tamis_error selection_make(struct selection **out, const struct dialect *
         s->line = NO_SLOT; /* there is a column of that name */
     if (s->copy && s->time != NO_SLOT)
         s->time = s->copy[s->time];
-    if (dialect->format == READ_COMBINED || dialect->format == READ_COMMON)
-        s->requests = access_requests(s);
     s->completes = s->line != NO_SLOT || s->whole != NO_SLOT || s->time != NO_SLOT;
     *out = s;
     return TAMIS_OK;

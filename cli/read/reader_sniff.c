@@ -395,8 +395,10 @@ static bool timed_line(const uint8_t *text, size_t len)
 {
     struct time_context context = {0};
     struct stamp stamp;
-    size_t bracket, time = time_lead_line(&context, text, len, &bracket, &stamp),
-                    end = bracket + time;
+    size_t bracket;
+    while (len && (*text == ' ' || *text == '\t'))
+        text++, len--;
+    size_t time = time_lead_line(&context, text, len, &bracket, &stamp), end = bracket + time;
     return time && end < len && text[end] != ',' && text[end] != ';' && text[end] != '|' &&
            text[end] != '\t';
 }
@@ -474,7 +476,8 @@ static struct sniff sniff_table(const struct dialect *dialect, const uint8_t *te
         d.format = READ_TSV;
         d.delimiter = '\t';
         struct csv_sample t = table_of(&d, text, len, whole);
-        if (!is_table(&d, &t) || !has_values(&d, &t, whole))
+        bool indented = *text == '\t' && !t.typed; /* a stack trace */
+        if (!is_table(&d, &t) || !has_values(&d, &t, whole) || indented)
             return sniff.format = READ_TEXT, sniff;
         sniff.format = READ_TSV;
         sniff.headless |= t.alike;
@@ -501,6 +504,7 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
     sniff.format = d.format;
     if (sniff.class != SNIFF_READABLE || (given && d.format != READ_JSON))
         return sniff;
+    const uint8_t *begin = text;
     while (len && (*text == ' ' || *text == '\t' || *text == '\r' || *text == '\n'))
         text++, len--;
     if (d.format == READ_AUTO && d.pattern &&
@@ -527,6 +531,8 @@ struct sniff sniff_text(const struct dialect *dialect, bool named, const uint8_t
         sniff.format = d.format = line_format(text, len, whole, &sniff.full);
     if (sniff.full)
         return sniff;
+    for (; len && text > begin && (text[-1] == ' ' || text[-1] == '\t'); len++)
+        text--; /* in a table they are columns, or in a name */
     if (d.format == READ_AUTO || d.format == READ_CSV)
         return sniff_table(&d, text, len, whole);
     return sniff;

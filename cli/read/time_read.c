@@ -22,7 +22,7 @@ struct civil {
     int64_t year;
     unsigned month, day, hour, minute, second;
     uint32_t nanoseconds;
-    bool zoned;
+    bool yearless, zoned;
     int64_t offset; /* seconds east */
 };
 
@@ -260,27 +260,28 @@ static bool iso_form(struct time_text *r, struct civil *c, bool *dated)
     unsigned year;
     if (!take_digits(r, 4, &year))
         return false;
-    char dash = take(r, '-') ? '-' : '/';
-    if ((dash == '/' && !take(r, '/')) || !take_digits(r, 2, &c->month) || !take(r, dash) ||
+    char dash = take(r, '-') ? '-' : take(r, '/') ? '/' : '.';
+    if ((dash == '.' && !take(r, '.')) || !take_digits(r, 2, &c->month) || !take(r, dash) ||
         !take_digits(r, 2, &c->day))
         return false;
     c->year = year;
     struct time_text clock = *r;
     *dated = !(take(&clock, 'T') || take(&clock, 't') || take(&clock, ' ') || take(&clock, '_')) ||
              !take_clock(&clock, c);
-    if (*dated)
-        c->hour = c->minute = c->second = 0;
-    else
-        *r = clock, take_zone(r, c);
+    if (*dated) /* with dots it may be a version */
+        return c->hour = c->minute = c->second = 0, dash != '.';
+    *r = clock;
+    take_zone(r, c);
     return true;
 }
 
-/* 10/Oct/2000:13:55:36 -0700 */
-static bool access_form(struct time_text *r, struct civil *c)
+/* 10/Oct/2000:13:55:36 -0700, 10-Oct-2000 13:55:36.123 */
+static bool access_form(struct time_text *r, struct civil *c, char dash)
 {
     unsigned year;
-    if (!take_digits(r, 2, &c->day) || !take(r, '/') || !take_month(r, &c->month) ||
-        !take(r, '/') || !take_digits(r, 4, &year) || !take(r, ':') || !take_clock(r, c))
+    if (!take_digits(r, 2, &c->day) || !take(r, dash) || !take_month(r, &c->month) ||
+        !take(r, dash) || !take_digits(r, 4, &year) || !(take(r, ':') || take(r, ' ')) ||
+        !take_clock(r, c))
         return false;
     c->year = year;
     take_zone(r, c);
@@ -299,24 +300,37 @@ static bool mail_form(struct time_text *r, struct civil *c)
     return true;
 }
 
-/* Oct 11 22:14:15, with a year before the time of day, after it, or none: then it is 0. */
+/* Oct 11 22:14:15, with a year before the time of day, after it, or none. */
 static bool syslog_form(struct time_text *r, struct civil *c, bool behind)
 {
     unsigned year = 0;
     if (!take_month(r, &c->month) || !take(r, ' ') || !take_day(r, &c->day) || !take(r, ' '))
         return false;
     struct time_text more = *r;
-    if (take_digits(&more, 4, &year) && take(&more, ' '))
+    c->yearless = !take_digits(&more, 4, &year) || !take(&more, ' ');
+    if (!c->yearless)
         *r = more;
-    else
-        year = 0;
     if (!take_clock(r, c))
         return false;
     more = *r;
-    if (behind && year == 0 && take(&more, ' ') && take_digits(&more, 4, &year) && !digit(&more))
+    if (behind && c->yearless && take(&more, ' ') && take_digits(&more, 4, &year) &&
+        !digit(&more)) {
         *r = more;
+        c->yearless = false;
+    }
     c->year = year;
     return true;
+}
+
+/* 0501 10:00:00.123456 of klog, or with a year. Other logs with such dates have no microseconds. */
+static bool klog_form(struct time_text *r, struct civil *c)
+{
+    unsigned year = 0;
+    const uint8_t *end = r->at + ((c->yearless = r->at[4] == ' ') ? 20 : 24);
+    bool good = (c->yearless || take_digits(r, 4, &year)) && take_digits(r, 2, &c->month) &&
+                take_digits(r, 2, &c->day) && take(r, ' ') && take_clock(r, c);
+    c->year = year;
+    return good && r->at == end;
 }
 
 /* The newest year that is not later than the reference plus a day. */
@@ -415,18 +429,20 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
             good = take(&r, ' ') && mail_form(&r, &c);
         else
             good = (!weekday || take(&r, ' ')) && syslog_form(&r, &c, weekday);
-    } else if (text[2] == '/') {
-        good = access_form(&r, &c);
+    } else if (text[2] == '/' || text[2] == '-') {
+        good = access_form(&r, &c, (char)text[2]);
         lead = 12;
-    } else if (text[4] == '-' || text[4] == '/') {
+    } else if (text[4] == '-' || text[4] == '/' || text[4] == '.') {
         good = iso_form(&r, &c, dated);
         lead = 11;
+    } else if (text[4] == ' ' || text[8] == ' ') {
+        good = klog_form(&r, &c);
     } else {
         good = mail_form(&r, &c);
     }
     if (!good)
         return 0;
-    if (c.year == 0) {
+    if (c.yearless) {
         if (!settle_year(x, &c, &out->seconds))
             return 0;
         lead = 0; /* another reference may mean another year */
@@ -500,7 +516,8 @@ size_t time_lead_line(struct time_context *x, const uint8_t *line, size_t len, s
                       struct stamp *out)
 {
     unsigned digits;
-    *bracket = len && *line == '[';
+    bool klog = len > 20 && memchr("IWEF", *line, 4) && (line[5] == ' ' || line[9] == ' ');
+    *bracket = klog || (len && *line == '[');
     struct time_text r = {line + *bracket, line + len};
     const uint8_t *start = r.at;
     size_t taken = time_lead(x, start, len - *bracket, out);

@@ -5,9 +5,11 @@
  * differs from the last one only in hour, minute, second and fraction only these are read.
  *
  *     2024-05-01T10:00:00.123Z      RFC 3339; also with a blank for the T, a comma before the
- *     2024/05/01 10:00 +0200        fraction, slashes in the date, without seconds, without a zone
+ *     2024/05/01 10:00 +0200        fraction, slashes or dots in the date, without seconds, without a zone
  *     2024-05-01                    its midnight
- *     10/Oct/2000:13:55:36 -0700    access logs
+ *     10/Oct/2000:13:55:36 -0700    access logs; also with a blank for the colon
+ *     10-Oct-2000 13:55:36.123      Tomcat, PHP, BIND
+ *     0501 10:00:00.123456          klog, always with microseconds; also 20240501
  *     Oct 11 22:14:15               RFC 3164: the newest year not later than the reference and a day
  *     Oct 11 2023 22:14:15          the same with a year
  *     Wed Oct 11 22:14:15.5 2023    asctime, error logs of Apache
@@ -54,7 +56,7 @@ bool time_read(struct time_context *context, const uint8_t *text, size_t len, st
 /* The length of a time at the start of the bytes, 0 if there is none. Does not accept numbers since 1970
    or dates without a time. */
 size_t time_lead(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
-/* The same for a line of text, after a bracket (*bracket: 1, else 0). Ten digits are seconds since 1970 if they have a
+/* The same for a line of text, after a bracket, or the letter of klog (*bracket: 1, else 0). Ten digits are seconds since 1970 if they have a
    fraction and a blank follows, as in logs of Squid, or in brackets, as in those of Nagios. */
 size_t time_lead_line(struct time_context *context, const uint8_t *line, size_t len,
                       size_t *bracket, struct stamp *out);

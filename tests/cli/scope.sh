@@ -179,4 +179,13 @@ trouble all-excluded 'no inputs: mixed: no file in it can be read; ' 'tamis inde
 mv mixed/image.bin mixed/n.csv
 is turned-binary 2 "" 'tamis find: not searched: mixed/n.csv: binary data: give --exclude or --skip-unknown to tamis index --update t2.tamis' \
     'mkdir m2; printf "k\n1\n" >m2/a.csv; tamis index -o t2.tamis --attrs k m2; cp mixed/n.csv m2/a.csv; tamis find t2.tamis k=1 2>told; s=$?; sed "s,m2/a,mixed/n," told >&2; (exit $s)'
+# A log that was emptied, as logrotate's copytruncate does it, has no record, and later new ones.
+mkdir m3; for i in a b; do printf 'May  1 10:00:00 host app: old %s\n' $i >m3/$i.log; done
+tamis index m3
+cp m3/a.log m3/a.log.1 && : >m3/a.log
+is emptied-after-a-copy 0 'm3/a.log.1:May  1 10:00:00 host app: old a' "" 'tamis find m3 -H "old a"'
+is emptied 1 "" "" 'rm m3/a.log.1; tamis find m3 "old a"'
+is emptied-updated 1 "" "" 'tamis index --update m3.tamis && tamis find m3 "old a"'
+is emptied-and-written 0 'May  1 11:00:00 host app: new a' "" 'echo "May  1 11:00:00 host app: new a" >m3/a.log; tamis find m3 "new a"'
+is emptied-and-all-gone 1 "" "" ': >m3/a.log; : >m3/b.log; tamis find m3 old'
 finish

@@ -460,12 +460,13 @@ def json_records(text, world, time="t"):
 
 def columned(text, world, prefix, read, time):
     """Records of a log whose lines with # name the columns of those below them."""
-    before, names, types = None, [], {}
+    before, names, typed = None, [], False
     for line in lines_of(text):
         raw = line.rstrip(b"\n").removesuffix(b"\r")
         if raw.startswith(b"#"):
             if raw.startswith(prefix):
-                names = raw[len(prefix) + 1:].decode().split("\t" if prefix == b"#fields" else " ")
+                names, typed = raw[len(prefix) + 1:].decode().split("\t" if prefix == b"#fields" else " "), False
+            typed |= raw.startswith(b"#types")
             continue
         if not raw:
             continue
@@ -475,7 +476,7 @@ def columned(text, world, prefix, read, time):
         else:
             values = {name: cell for name, cell in zip(names, cells) if cell != b"-"}
             if prefix == b"#fields":
-                zeek_values(values)
+                zeek_values(values, typed)
             elif "date" in names and "time" in names:
                 values["time"] = cells[names.index("date")] + b" " + cells[names.index("time")] + b"Z"
             before = values.get(time, before)
@@ -484,10 +485,10 @@ def columned(text, world, prefix, read, time):
         yield Record(line, values, time)
 
 
-def zeek_values(values):
+def zeek_values(values, typed):
     for name, cell in values.items():
         values[name] = b"" if cell == b"(empty)" else cell
-    if b"," in values.get("tags", b""):  # the one that is a set
+    if typed and b"," in values.get("tags", b""):  # the one that is a set
         values["tags"] = [b"" if c == b"(empty)" else c for c in values["tags"].split(b",")]
 
 

@@ -41,11 +41,11 @@ def normal(value, kind):
     if kind == "time":
         if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) and len(text) > 8:
             return decimal.Decimal(text)
-        match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|[+-]\d\d:\d\d)?)?", text)
+        match = re.fullmatch(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d+)?(Z|[+-]\d\d(?::\d\d)?)?)?", text)
         if match:
             zone = match[4] if match[4] and match[4] != "Z" else "+00:00"
             moment = datetime.datetime.fromisoformat(
-                "%sT%s%s" % (match[1], match[2] or "00:00:00", zone))
+                "%sT%s%s" % (match[1], match[2] or "00:00:00", zone if ":" in zone else zone + ":00"))
             return decimal.Decimal(int(moment.timestamp())) + decimal.Decimal(match[3] or 0)
     return value
 

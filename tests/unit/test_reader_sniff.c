@@ -54,6 +54,11 @@ TEST(what_is_read)
         {"PAR1,GIF8\n1,x\n", 0, NULL, READ_CSV, READ_AUTO},
         {"a b,c d\n1,x\n", 0, NULL, READ_CSV, READ_AUTO},
         {"a\tb c\n1\t2\n", 0, NULL, READ_TSV, READ_AUTO},
+        /* a blank before the first name is a column without one, if numbers are below */
+        {"\ta\tb\nx\t1\t2\nx\t1\t2\nx\t1\t2\n", 0, NULL, READ_TSV, READ_AUTO},
+        {" a b\nx 1 2\n", 0, NULL, READ_CSV, READ_AUTO},
+        {"\n  at user ann\nfor 10.0.0.1 now\n", 0, NULL, READ_TEXT, READ_AUTO},
+        {"\tat A.b(A.java:5)\n\tat A.c(A.java:7)\n", 0, NULL, READ_TEXT, READ_AUTO},
         {"{\"a\":1}\n{\"a\":2}\n", 0, NULL, READ_JSONL, READ_AUTO},
         {"{\"a\":1}", 0, NULL, READ_JSONL, READ_JSONL},
         {"{\"a\":1,\n{\"a\":2}\n", 0, NULL, READ_JSONL, READ_JSONL}, /* a bad line, others good */
