@@ -63,10 +63,16 @@ bool family_equal(const struct family *x, const struct family *y);
 uint64_t process_secret(void);
 
 tamis_digest family_digest(const struct family *family, const void *key, size_t len);
+void family_digest_many(const struct family *family, const tamis_key *keys, size_t n,
+                        tamis_digest *out);
 void family_digest_fixed(const struct family *family, const uint8_t *keys, size_t width, size_t n,
                          tamis_digest *out);
 /* Digests keys of 8 bytes under xxh3, eight at a time. Returns how many it did, 0 if it cannot. */
 size_t digest_eights(const struct family *family, const uint8_t *keys, size_t n, tamis_digest *out);
+
+/* sip.c: under a secret of 16 bytes. */
+tamis_digest sip_digest(const uint8_t *secret, const void *key, size_t len);
+void sip_digest_many(const uint8_t *secret, const tamis_key *keys, size_t n, tamis_digest *out);
 
 /* The digest of an 8-byte key, inlined for the shortest paths. Not for sip. */
 #define XXH_INLINE_ALL

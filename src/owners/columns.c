@@ -482,8 +482,7 @@ uint32_t columns_locate(struct columns *c, const tamis_key *keys, size_t n, uint
         memset(owners, 0, n * words * sizeof *owners);
         for (const struct columns_family *f = atomic_load(&c->families); f;
              f = atomic_load(&f->next)) {
-            for (size_t i = 0; i < n; i++)
-                digests[i] = family_digest(&f->family, keys[i].data, keys[i].len);
+            family_digest_many(&f->family, keys, n, digests);
             for (const struct columns_group *g = atomic_load(&f->groups); g;
                  g = atomic_load(&g->next))
                 group_locate(g, c->and_rows, digests, n, owners, words);

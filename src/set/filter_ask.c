@@ -9,8 +9,7 @@ tamis_digest tamis_filter_digest(const tamis_filter *f, const void *key, size_t 
 void tamis_filter_digest_many(const tamis_filter *f, const tamis_key *keys, size_t n,
                               tamis_digest *out)
 {
-    for (size_t i = 0; i < n; i++)
-        out[i] = family_digest(set_family(&f->set), keys[i].data, keys[i].len);
+    family_digest_many(set_family(&f->set), keys, n, out);
 }
 
 void tamis_filter_digest_fixed(const tamis_filter *f, const void *keys, size_t width, size_t n,
