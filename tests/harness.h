@@ -181,6 +181,12 @@ static inline uint64_t rng_next(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+/* A clock for options: the time at `context`. */
+static inline uint64_t harness_clock(void *context)
+{
+    return *(const uint64_t *)context;
+}
+
 static inline double harness_now(void)
 {
     struct timespec t;

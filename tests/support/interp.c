@@ -31,11 +31,6 @@ enum {
     FLAG_ADD_ALWAYS = 32
 };
 
-static uint64_t fake_clock(void *context)
-{
-    return *(uint64_t *)context;
-}
-
 static void choose_sizes(tamis_options *o, const uint8_t h[8])
 {
     static const uint16_t capacities[] = {1, 2, 3, 7, 8, 10, 16, 24, 33, 64, 65, 100, 200};
@@ -116,7 +111,7 @@ static bool choose(struct machine *m, const uint8_t h[8])
     static const tamis_hash hashes[] = {TAMIS_XXH3, TAMIS_XXH3, TAMIS_SIP, TAMIS_H3};
     o->hash = hashes[h[1] >> 6];
     o->key = family_key;
-    o->clock = fake_clock;
+    o->clock = harness_clock;
     o->clock_context = &m->clock;
     o->deletable = growth_of(h[0]) != TAMIS_WINDOW && h[1] & FLAG_DELETABLE;
     o->unique = o->deletable && h[1] & FLAG_UNIQUE;

@@ -11,17 +11,12 @@
 static const uint8_t family_key[TAMIS_KEY_LEN] = "algebra";
 static uint64_t clock_now = 1000000;
 
-static uint64_t fake_clock(void *context)
-{
-    (void)context;
-    return clock_now;
-}
-
 static tamis_filter *filter_of(tamis_options o)
 {
     tamis_filter *f = NULL;
     o.key = o.key ? o.key : family_key;
-    o.clock = fake_clock;
+    o.clock = harness_clock;
+    o.clock_context = &clock_now;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
     return f;
 }

@@ -251,12 +251,6 @@ struct host {
 static uint64_t now;
 static bool with_lines; /* some hosts are smooth */
 
-static uint64_t test_clock(void *context)
-{
-    (void)context;
-    return now;
-}
-
 static int to_directory(void *directory, const void *data, size_t len)
 {
     tamis_taken taken;
@@ -286,7 +280,11 @@ static void host_start(struct host *h, unsigned i, uint64_t beat)
         options.layout = TAMIS_LAYOUT_DEFAULT;
     }
     snprintf(h->name, sizeof h->name, "host-%u", i);
-    tamis_origin_options o = {.owner = h->name, .beat = beat, .epoch = ++now, .clock = test_clock};
+    tamis_origin_options o = {.owner = h->name,
+                              .beat = beat,
+                              .epoch = ++now,
+                              .clock = harness_clock,
+                              .clock_context = &now};
     CHECK(tamis_filter_new(&h->filter, &options, NULL) == TAMIS_OK);
     CHECK(tamis_origin_new(&h->origin, h->filter, &o, NULL) == TAMIS_OK);
     h->first = (uint64_t)i << 32;
@@ -347,7 +345,8 @@ static void follow_hosts(bool whole)
     static struct host hosts[HOSTS];
     uint64_t rng = harness_seed();
     tamis_directory *r;
-    tamis_directory_options options = {.clock = test_clock, .whole = whole};
+    tamis_directory_options options = {
+        .clock = harness_clock, .clock_context = &now, .whole = whole};
     now = 1000;
     CHECK(tamis_directory_new(&r, &options, NULL) == TAMIS_OK);
     for (unsigned i = 0; i < HOSTS; i++) {
@@ -417,7 +416,7 @@ TEST(owners_in_doubt_are_told_apart)
 {
     static struct host h[3];
     tamis_directory *r;
-    tamis_directory_options options = {.clock = test_clock};
+    tamis_directory_options options = {.clock = harness_clock, .clock_context = &now};
     tamis_place places[4];
     uint64_t key = 5, stranger = 77777;
     now = 1000;
@@ -427,8 +426,11 @@ TEST(owners_in_doubt_are_told_apart)
         host_start(&h[i], 5, 100);
         snprintf(h[i].name, sizeof h[i].name, "host-%u", i);
         tamis_origin_free(h[i].origin);
-        tamis_origin_options o = {
-            .owner = h[i].name, .beat = i == 1 ? 1000 : 100, .epoch = 1, .clock = test_clock};
+        tamis_origin_options o = {.owner = h[i].name,
+                                  .beat = i == 1 ? 1000 : 100,
+                                  .epoch = 1,
+                                  .clock = harness_clock,
+                                  .clock_context = &now};
         CHECK(tamis_origin_new(&h[i].origin, h[i].filter, &o, NULL) == TAMIS_OK);
         CHECK(tamis_directory_expect(r, h[i].name, NULL, NULL) == TAMIS_OK);
     }
@@ -513,7 +515,8 @@ TEST(without_memory_an_owner_is_in_doubt)
     host_add(&h, 50);
     CHECK(tamis_origin_publish(h.origin, bytes_write, &message, NULL) == TAMIS_OK);
     CHECK(tamis_origin_beat(h.origin, bytes_write, &beat) == TAMIS_OK);
-    tamis_directory_options options = {.clock = test_clock, .allocator = &fault.allocator};
+    tamis_directory_options options = {
+        .clock = harness_clock, .clock_context = &now, .allocator = &fault.allocator};
     for (uint64_t n = 1;; n++) {
         CHECK(tamis_directory_new(&r, &options, NULL) == TAMIS_OK);
         CHECK(tamis_directory_expect(r, h.name, NULL, NULL) == TAMIS_OK);

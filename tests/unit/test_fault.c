@@ -9,12 +9,6 @@ enum { KEYS = 300 };
 
 static uint64_t clock_now;
 
-static uint64_t fake_clock(void *context)
-{
-    (void)context;
-    return clock_now;
-}
-
 static const uint8_t family_key[TAMIS_KEY_LEN] = "faults";
 
 /* The kinds, small enough to grow soon; `adds` keys bring one to where something is about to
@@ -80,7 +74,8 @@ static tamis_error make(tamis_filter **out, const struct kind *kind, struct faul
 {
     tamis_options o = kind->options;
     o.key = family_key;
-    o.clock = fake_clock;
+    o.clock = harness_clock;
+    o.clock_context = &clock_now;
     o.allocator = &fault->allocator;
     return tamis_filter_new(out, &o, NULL);
 }

@@ -71,11 +71,6 @@ static void check_refusal(tamis_filter *f, uint64_t key, tamis_error why)
     tamis_filter_free(before);
 }
 
-static uint64_t clock_read(void *context)
-{
-    return *(const uint64_t *)context;
-}
-
 /* ---- dynamic: Guo et al. ---- */
 
 /* Algorithm 1: the first vector with room takes the item, else a new one: ceil(n/c) of them. */
@@ -281,7 +276,7 @@ TEST(vectors_stay_few)
                                                    .capacity = 1,
                                                    .expansion = growth == TAMIS_SCALABLE,
                                                    .deletable = deletable,
-                                                   .clock = clock_read,
+                                                   .clock = harness_clock,
                                                    .clock_context = &now});
             for (uint64_t n = 0; n < 400; n++)
                 CHECK(add(f, n) == TAMIS_OK);
@@ -421,7 +416,7 @@ static tamis_filter *fill_timed(double factor, uint32_t vectors, uint64_t *now)
     tamis_filter *f = make((tamis_options){.growth = TAMIS_FLEXIBLE,
                                            .capacity = 64,
                                            .add_always = true,
-                                           .clock = clock_read,
+                                           .clock = harness_clock,
                                            .clock_context = now});
     for (uint64_t n = 0; info_of(f).vectors <= vectors; n++) {
         CHECK(add(f, n) == TAMIS_OK);
@@ -460,7 +455,7 @@ TEST(flexible_with_a_clock_that_stops_or_goes_back)
 {
     uint64_t now = 1000 * SECOND;
     tamis_filter *f = make((tamis_options){
-        .growth = TAMIS_FLEXIBLE, .capacity = 64, .clock = clock_read, .clock_context = &now});
+        .growth = TAMIS_FLEXIBLE, .capacity = 64, .clock = harness_clock, .clock_context = &now});
     for (uint64_t n = 0; n < 2000; n++) {
         CHECK(add(f, n) == TAMIS_OK);
         if (n < 500)
@@ -487,7 +482,7 @@ static tamis_filter *make_window(uint64_t *now, uint64_t capacity, uint32_t vect
                                 .capacity = capacity,
                                 .vectors = vectors,
                                 .window = WINDOW,
-                                .clock = clock_read,
+                                .clock = harness_clock,
                                 .clock_context = now});
 }
 
@@ -582,7 +577,7 @@ TEST(window_full_early)
                              .overfill = true,
                              .vectors = 3,
                              .window = WINDOW,
-                             .clock = clock_read,
+                             .clock = harness_clock,
                              .clock_context = &now});
     for (n = 0; n < 40000; n++)
         CHECK(add(f, n) == TAMIS_OK);
@@ -743,7 +738,7 @@ TEST(memory_limit)
                                .vectors = growth == TAMIS_DYNAMIC ? 100 : 0,
                                .deletable = deletable,
                                .memory_limit = growth == TAMIS_DYNAMIC ? 1500000 : 700000,
-                               .clock = clock_read,
+                               .clock = harness_clock,
                                .clock_context = &now};
             tamis_filter *f = make(o);
             uint64_t n = 0;

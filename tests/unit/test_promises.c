@@ -190,12 +190,6 @@ TEST(an_index_keeps_to_its_limit)
 
 static uint64_t now;
 
-static uint64_t test_clock(void *context)
-{
-    (void)context;
-    return now;
-}
-
 static int to_follower(void *follower, const void *data, size_t len)
 {
     return tamis_follower_take(follower, data, len, 0, NULL, NULL) != TAMIS_OK;
@@ -210,10 +204,11 @@ TEST(a_saved_follower_goes_on)
     tamis_follower *first, *second;
     tamis_follower_facts facts;
     tamis_reason reason = {0};
-    tamis_follower_options o = {.clock = test_clock};
+    tamis_follower_options o = {.clock = harness_clock, .clock_context = &now};
     now = 1000;
     CHECK(tamis_filter_new(&f, NULL, NULL) == TAMIS_OK);
-    tamis_origin_options origin_options = {.owner = "x", .beat = 100, .clock = test_clock};
+    tamis_origin_options origin_options = {
+        .owner = "x", .beat = 100, .clock = harness_clock, .clock_context = &now};
     CHECK(tamis_origin_new(&origin, f, &origin_options, NULL) == TAMIS_OK);
     CHECK(tamis_follower_new(&first, &o, NULL) == TAMIS_OK);
     CHECK(tamis_follower_new(&second, &o, NULL) == TAMIS_OK);
@@ -252,8 +247,10 @@ TEST(a_clock_set_back_does_not_make_changes_wait)
     uint64_t key = 1;
     now = 1000000;
     CHECK(tamis_filter_new(&f, NULL, NULL) == TAMIS_OK);
-    tamis_origin_options o = {
-        .owner = "x", .targets = {.member_miss = -1, .max_age = 100}, .clock = test_clock};
+    tamis_origin_options o = {.owner = "x",
+                              .targets = {.member_miss = -1, .max_age = 100},
+                              .clock = harness_clock,
+                              .clock_context = &now};
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
     CHECK(tamis_follower_new(&follower, NULL, NULL) == TAMIS_OK);
     CHECK(tamis_origin_publish(origin, to_follower, follower, NULL) == TAMIS_OK);

@@ -134,11 +134,6 @@ struct result {
     uint32_t vectors, hashes;
 };
 
-static uint64_t clock_read(void *context)
-{
-    return *(const uint64_t *)context;
-}
-
 static uint64_t seed_next(void)
 {
     static uint64_t state;
@@ -171,7 +166,7 @@ static tamis_filter *cell_filter(const struct cell *c, uint64_t *now)
                        .expansion = c->expansion,
                        .window = WINDOW};
     if (c->policy->course != NO_CLOCK) {
-        o.clock = clock_read;
+        o.clock = harness_clock;
         o.clock_context = now;
     }
     if (c->policy->lambdas[0]) {

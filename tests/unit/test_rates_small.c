@@ -30,11 +30,6 @@ static tamis_digest digest_next(uint64_t *rng)
     return (tamis_digest){rng_next(rng), rng_next(rng)};
 }
 
-static uint64_t clock_read(void *context)
-{
-    return *(uint64_t *)context += 1000;
-}
-
 /* Adds until it is refused, or to this many times the capacity. */
 static void fill(tamis_filter *f, uint64_t *rng, const tamis_options *o)
 {
@@ -130,7 +125,7 @@ static void cell(tamis_options o, struct pool *pool, const char *name)
         uint64_t words[2] = {seed_next(), seed_next()}, now = 0;
         tamis_filter *f = NULL;
         o.key = (const uint8_t *)words;
-        o.clock = clock_read;
+        o.clock = harness_clock;
         o.clock_context = &now;
         if (!CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK))
             return;

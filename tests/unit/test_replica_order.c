@@ -21,12 +21,6 @@ struct box {
 
 static uint64_t now;
 
-static uint64_t test_clock(void *context)
-{
-    (void)context;
-    return now;
-}
-
 static int keep(void *context, const void *data, size_t len)
 {
     struct box *box = context;
@@ -54,7 +48,8 @@ static void live(struct box *box, uint64_t epoch, uint64_t message_bytes)
                               .epoch = epoch,
                               .beat = 100,
                               .message_bytes = message_bytes,
-                              .clock = test_clock};
+                              .clock = harness_clock,
+                              .clock_context = &now};
     CHECK(tamis_filter_new(&f, &(tamis_options){.capacity = 1000, .key = family}, NULL) ==
           TAMIS_OK);
     CHECK(tamis_origin_new(&origin, f, &o, NULL) == TAMIS_OK);
@@ -96,7 +91,9 @@ static void shuffle(const struct box *box, uint64_t seed)
     tamis_follower *f;
     tamis_message last = {0};
     uint64_t rng = seed;
-    CHECK(tamis_follower_new(&f, &(tamis_follower_options){.clock = test_clock}, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_new(
+              &f, &(tamis_follower_options){.clock = harness_clock, .clock_context = &now}, NULL) ==
+          TAMIS_OK);
     for (size_t i = 0; i < box->n; i++) {
         uint64_t pick = rng_next(&rng) % 8;
         const struct sent *s = &box->sent[pick < 6 ? i : rng_next(&rng) % box->n];
@@ -145,7 +142,9 @@ TEST(a_life_that_ended_is_not_heard_again)
     now = 1000;
     live(&box, 5, 0);
     live(&box, 6, 0);
-    CHECK(tamis_follower_new(&f, &(tamis_follower_options){.clock = test_clock}, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_new(
+              &f, &(tamis_follower_options){.clock = harness_clock, .clock_context = &now}, NULL) ==
+          TAMIS_OK);
     CHECK(take(f, first(&box, 5, TAMIS_SNAPSHOT)) == TAMIS_OK);
     CHECK(take(f, first(&box, 6, TAMIS_HEARTBEAT)) == TAMIS_EBASE);
     CHECK(tamis_follower_freshness(f) == TAMIS_BEHIND);
@@ -168,7 +167,9 @@ TEST(a_copy_that_is_behind_has_a_lease_too)
     now = 1000;
     live(&box, 5, 0);
     live(&box, 4, 0);
-    CHECK(tamis_follower_new(&f, &(tamis_follower_options){.clock = test_clock}, NULL) == TAMIS_OK);
+    CHECK(tamis_follower_new(
+              &f, &(tamis_follower_options){.clock = harness_clock, .clock_context = &now}, NULL) ==
+          TAMIS_OK);
     CHECK(take(f, first(&box, 5, TAMIS_SNAPSHOT)) == TAMIS_OK);
     CHECK(take(f, &box.sent[3]) == TAMIS_EBASE); /* a heartbeat of version 2 */
     CHECK(tamis_follower_freshness(f) == TAMIS_BEHIND);

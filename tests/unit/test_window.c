@@ -28,11 +28,6 @@ struct model {
     bool failed;
 };
 
-static uint64_t clock_read(void *context)
-{
-    return *(const uint64_t *)context;
-}
-
 static tamis_filter *window_make(struct model *m, uint64_t capacity, uint32_t vectors, double fpp)
 {
     uint64_t words[2] = {harness_seed(), capacity + vectors};
@@ -49,7 +44,7 @@ static tamis_filter *window_make(struct model *m, uint64_t capacity, uint32_t ve
                        .vectors = vectors,
                        .window = WINDOW,
                        .key = key,
-                       .clock = clock_read,
+                       .clock = harness_clock,
                        .clock_context = &m->clock};
     tamis_filter *f = NULL;
     CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
