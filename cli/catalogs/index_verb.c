@@ -270,6 +270,19 @@ static bool create(struct index *x, struct index_run *run, const uint8_t *key, t
     return succeeded(error, &reason, x->out) && begin(run, true);
 }
 
+/* Said once, before the inputs are read; each of them would refuse it. */
+static bool pattern_is_valid(const char *pattern)
+{
+    const struct dialect dialect = {.format = READ_PATTERN, .pattern = pattern};
+    const char *whole = READ_WHOLE;
+    struct selection *selection = NULL;
+    tamis_reason reason = {0};
+    tamis_error error =
+        pattern ? selection_new(&selection, &dialect, &whole, 1, NULL, 0, &reason) : TAMIS_OK;
+    selection_free(selection);
+    return error == TAMIS_OK || refuse("%s: see man pcre2pattern", reason.text);
+}
+
 static int index_new(struct index *x, const struct words *words)
 {
     struct store store;
@@ -291,7 +304,8 @@ static int index_new(struct index *x, const struct words *words)
                                         .records = x->records,
                                         .time = x->time,
                                         .zone = x->zone ? x->zone : x->here};
-    good = good && set_scope(x, words) && update_plan(&run, &x->known, NULL, &update);
+    good = good && pattern_is_valid(x->pattern) && set_scope(x, words) &&
+           update_plan(&run, &x->known, NULL, &update);
     good = good && publishing_open(x, &run, NULL, 0);
     if (good && run.n_tasks == 0 && run.tally.failed == 0) {
         const struct entry *e = update.passed ? &x->inputs.entry[update.first_passed] : NULL;
