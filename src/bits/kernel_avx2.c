@@ -90,10 +90,11 @@ ALWAYS_INLINE AVX2 tamis_digest quick_digest(const struct quick *quick, const vo
     return d;
 }
 
-static AVX2 bool has_key_8_avx2(const struct quick *quick, const void *key, size_t len)
+static AVX2 bool has_key_8_avx2(const struct set *set, const void *key, size_t len)
 {
+    const struct quick *quick = quick_in(set);
     return LIKELY(len == 8) ? has_256(quick->bits, quick_digest(quick, key), 1)
-                            : quick_other(quick, key, len);
+                            : quick_other(set, key, len);
 }
 
 #define has_key_16_avx2 NULL
@@ -125,10 +126,11 @@ static AVX2 bool add_one_avx2(const struct bits *bits, tamis_digest digest)
     return bits->k <= 8 ? add_key_256(bits, digest, 1) : add_key_256(bits, digest, 0);
 }
 
-static AVX2 bool add_key_8_avx2(const struct quick *quick, const void *key, size_t len)
+static AVX2 bool add_key_8_avx2(const struct set *set, const void *key, size_t len)
 {
+    const struct quick *quick = quick_in(set);
     return LIKELY(len == 8) ? add_key_256(quick->bits, quick_digest(quick, key), 1)
-                            : quick_add_other(quick, key, len);
+                            : quick_add_other(set, key, len);
 }
 
 #define add_key_16_avx2 NULL

@@ -106,24 +106,24 @@ ALWAYS_INLINE AVX512 bool quick_add_512(const struct quick *quick, const void *k
     return quick_missing(&ask, line, rounds) != 0;
 }
 
-static AVX512 bool has_key_8_avx512(const struct quick *quick, const void *key, size_t len)
+static AVX512 bool has_key_8_avx512(const struct set *set, const void *key, size_t len)
 {
-    return LIKELY(len == 8) ? quick_512(quick, key, 1) : quick_other(quick, key, len);
+    return LIKELY(len == 8) ? quick_512(quick_in(set), key, 1) : quick_other(set, key, len);
 }
 
-static AVX512 bool has_key_16_avx512(const struct quick *quick, const void *key, size_t len)
+static AVX512 bool has_key_16_avx512(const struct set *set, const void *key, size_t len)
 {
-    return LIKELY(len == 8) ? quick_512(quick, key, 2) : quick_other(quick, key, len);
+    return LIKELY(len == 8) ? quick_512(quick_in(set), key, 2) : quick_other(set, key, len);
 }
 
-static AVX512 bool add_key_8_avx512(const struct quick *quick, const void *key, size_t len)
+static AVX512 bool add_key_8_avx512(const struct set *set, const void *key, size_t len)
 {
-    return LIKELY(len == 8) ? quick_add_512(quick, key, 1) : quick_add_other(quick, key, len);
+    return LIKELY(len == 8) ? quick_add_512(quick_in(set), key, 1) : quick_add_other(set, key, len);
 }
 
-static AVX512 bool add_key_16_avx512(const struct quick *quick, const void *key, size_t len)
+static AVX512 bool add_key_16_avx512(const struct set *set, const void *key, size_t len)
 {
-    return LIKELY(len == 8) ? quick_add_512(quick, key, 2) : quick_add_other(quick, key, len);
+    return LIKELY(len == 8) ? quick_add_512(quick_in(set), key, 2) : quick_add_other(set, key, len);
 }
 
 ALWAYS_INLINE AVX512 bool add_key_512(const struct bits *bits, tamis_digest d, int rounds)

@@ -15,24 +15,24 @@ ALWAYS_INLINE bool bits_add(const struct bits *bits, const void *key, size_t len
     return bits->kernel->add_one(bits, family_digest(bits->family, key, len));
 }
 
-bool quick_other(const struct quick *quick, const void *key, size_t len)
+bool quick_other(const struct set *set, const void *key, size_t len)
 {
-    return bits_have(quick->bits, key, len);
+    return bits_have(quick_in(set)->bits, key, len);
 }
 
-bool quick_add_other(const struct quick *quick, const void *key, size_t len)
+bool quick_add_other(const struct set *set, const void *key, size_t len)
 {
-    return bits_add(quick->bits, key, len);
+    return bits_add(quick_in(set)->bits, key, len);
 }
 
-static bool quick_of(const struct quick *quick, const void *key, size_t len)
+static bool quick_of(const struct set *set, const void *key, size_t len)
 {
-    return bits_have(quick->of, key, len);
+    return bits_have(quick_in(set)->of, key, len);
 }
 
-bool quick_add_of(const struct quick *quick, const void *key, size_t len)
+bool quick_add_of(const struct set *set, const void *key, size_t len)
 {
-    return bits_add(quick->of, key, len);
+    return bits_add(quick_in(set)->of, key, len);
 }
 
 quick_fn quick_set(struct quick *quick, const struct bits *bits, bool brief)
@@ -99,10 +99,11 @@ static bool spread_has_one(const struct bits *bits, tamis_digest digest)
 }
 
 /* Keys of 8 bytes under xxh3 need neither a call to hash them nor the family. */
-static bool spread_has_key(const struct quick *quick, const void *key, size_t len)
+static bool spread_has_key(const struct set *set, const void *key, size_t len)
 {
+    const struct quick *quick = quick_in(set);
     if (UNLIKELY(len != 8))
-        return quick_other(quick, key, len);
+        return quick_other(set, key, len);
     return spread_look(quick->words, quick->units, quick->bits->k,
                        digest_eight_whole(quick->flip, key));
 }
@@ -216,10 +217,11 @@ static bool spread_add_one(const struct bits *bits, tamis_digest digest)
     return spread_add_digest(bits, digest, 0);
 }
 
-static bool spread_add_key(const struct quick *quick, const void *key, size_t len)
+static bool spread_add_key(const struct set *set, const void *key, size_t len)
 {
+    const struct quick *quick = quick_in(set);
     if (UNLIKELY(len != 8))
-        return quick_add_other(quick, key, len);
+        return quick_add_other(set, key, len);
     return spread_set(quick->words, quick->units, quick->bits->k,
                       digest_eight_whole(quick->flip, key), 0);
 }

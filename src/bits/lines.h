@@ -241,13 +241,13 @@ struct pour {
     void *context;
 };
 
-struct quick;
+struct set;
 
 struct lines_kernel {
     const char *name;
-    /* Look up in the lines that directly precede `quick`, and enter as a reader. NULL: not available. */
-    bool (*has_key)(const struct quick *quick, const void *key, size_t len);
-    bool (*has_place)(const struct quick *quick, uint64_t place);
+    /* Look up in the lines of a set (see quick_in()), and enter as a reader. NULL: not available. */
+    bool (*has_key)(const struct set *set, const void *key, size_t len);
+    bool (*has_place)(const struct set *set, uint64_t place);
     bool (*has_one)(const struct lines_root *root, tamis_digest digest);
     /* Any number of digests. */
     void (*has)(const struct lines_root *root, const tamis_digest *digests, size_t n,

@@ -197,9 +197,9 @@ static TARGET bool kernel_has_one(const struct lines_root *root, tamis_digest di
     return has_place(root, digest.a);
 }
 
-ALWAYS_INLINE const struct lines *lines_before(const struct quick *quick)
+ALWAYS_INLINE const struct lines *lines_in(const struct set *set)
 {
-    return (const struct lines *)(const void *)quick - 1;
+    return (const struct lines *)(const void *)quick_in(set) - 1;
 }
 
 static __attribute__((noinline)) TARGET bool has_slowly(const struct lines *l, uint64_t place)
@@ -225,9 +225,8 @@ ALWAYS_INLINE TARGET bool look_short(const uint8_t *line, uint32_t q, unsigned w
 
 /* The rest of has_quickly() for parts of other widths: of sets below 10^5 keys or above 10^8, or at other rates than
    1 %. */
-static __attribute__((noinline)) TARGET bool has_inside(const struct quick *quick, struct reader *r,
-                                                        const struct lines_root *root,
-                                                        uint64_t place)
+static __attribute__((noinline)) TARGET bool
+has_inside(const struct set *set, struct reader *r, const struct lines_root *root, uint64_t place)
 {
     struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
     bool sure = false, found = look.width == 18   ? look_short(look.line, look.q, 18, &sure)
@@ -236,7 +235,7 @@ static __attribute__((noinline)) TARGET bool has_inside(const struct quick *quic
                                : look.width == 12 ? look_short(look.line, look.q, 12, &sure)
                                                   : false;
     atomic_store_explicit(&r->since, 0, memory_order_release);
-    return LIKELY(sure) ? found : has_slowly(lines_before(quick), place);
+    return LIKELY(sure) ? found : has_slowly(lines_in(set), place);
 }
 
 /* The rest of has_quickly() for a key that is not in its line and may be in the stash. */
@@ -250,18 +249,18 @@ has_behind(struct reader *r, const struct lines_root *root, uint64_t place)
 
 /* For a thread that is not inside as a reader; see struct quick. It is shortest in a set that is split, with slots of 16
    bits. Other cases are calls at the end, so that this path saves no registers. */
-ALWAYS_INLINE TARGET bool has_quickly(const struct quick *quick, uint64_t place)
+ALWAYS_INLINE TARGET bool has_quickly(const struct set *set, uint64_t place)
 {
     struct reader *r = reader_quick;
     if (UNLIKELY(atomic_load_explicit(&r->since, memory_order_relaxed)))
-        return has_slowly(lines_before(quick), place);
+        return has_slowly(lines_in(set), place);
     atomic_store_explicit(&r->since, atomic_load_explicit(&readers_clock, memory_order_acquire),
                           memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
-    const struct lines_root *root = lines_root_of(lines_before(quick));
+    const struct lines_root *root = lines_root_of(lines_in(set));
     const struct shelf *shelf = shelf_of(root);
     if (UNLIKELY(shelf->width != 16)) /* a body has its depth, 0, there */
-        return has_inside(quick, r, root, place);
+        return has_inside(set, r, root, place);
     struct look look = look_at(shelf, place, MANY_16);
     bool stash, found = look_in(look.line, look.q, 16, &stash);
     if (UNLIKELY(stash) && !found)
@@ -270,18 +269,18 @@ ALWAYS_INLINE TARGET bool has_quickly(const struct quick *quick, uint64_t place)
     return found;
 }
 
-static TARGET bool kernel_has_place(const struct quick *quick, uint64_t place)
+static TARGET bool kernel_has_place(const struct set *set, uint64_t place)
 {
-    return has_quickly(quick, place);
+    return has_quickly(set, place);
 }
 
 /* A key of 8 bytes under xxh3. */
-static __attribute__((unused)) TARGET bool kernel_has_key(const struct quick *quick,
-                                                          const void *key, size_t len)
+static __attribute__((unused)) TARGET bool kernel_has_key(const struct set *set, const void *key,
+                                                          size_t len)
 {
     if (UNLIKELY(len != 8))
-        return quick->other(quick, key, len);
-    return has_quickly(quick, digest_eight(quick->flip, key).a);
+        return quick_in(set)->other(set, key, len);
+    return has_quickly(set, digest_eight(quick_in(set)->flip, key).a);
 }
 
 ALWAYS_INLINE void look_start(const struct lines_root *root, uint64_t place, struct look *look,

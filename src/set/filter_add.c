@@ -344,8 +344,7 @@ tamis_error tamis_filter_add(tamis_filter *f, const void *key, size_t len, bool 
     struct vector *v = s->stack->into;
     if (UNLIKELY(!v || s->read_only || vector_watched(v) || v->load >= v->capacity))
         return add_singly(s, key, len, fresh);
-    bool new_here =
-        s->size < sizeof *s ? quick_add_of(&s->quick, key, len) : s->quick.add(&s->quick, key, len);
+    bool new_here = s->size < sizeof *s ? quick_add_of(s, key, len) : s->quick.add(s, key, len);
     v->load += new_here;
     v->count += new_here;
     s->stack->stored += new_here;

@@ -63,25 +63,20 @@ void tamis_filter_has_many(const tamis_filter *f, const tamis_digest *digests, s
             found[i] = 0;
 }
 
-bool filter_has_with_care(const struct quick *quick, const void *key, size_t len)
+bool filter_has_with_care(const struct set *s, const void *key, size_t len)
 {
-    const tamis_filter *f = PART_OF(quick, tamis_filter, set.quick);
-    tamis_digest digest = family_digest(set_family(&f->set), key, len);
+    tamis_digest digest = family_digest(set_family(s), key, len);
     uint8_t found;
-    tamis_filter_has_many(f, &digest, 1, &found);
+    tamis_filter_has_many(PART_OF(s, tamis_filter, set), &digest, 1, &found);
     return found;
 }
 
-bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len)
+bool filter_has_in_layers(const struct set *s, const void *key, size_t len)
 {
-    const struct set *s = PART_OF(quick, struct set, quick);
     return layers_have_one(set_layers(s), family_digest(set_family(s), key, len));
 }
 
 bool tamis_filter_has(const tamis_filter *f, const void *key, size_t len)
 {
-    const struct quick *quick = &f->set.quick;
-    __asm__(""
-            : "+r"(quick)); /* the address is computed once: three instructions instead of four */
-    return __atomic_load_n(&quick->has, __ATOMIC_ACQUIRE)(quick, key, len);
+    return __atomic_load_n(&f->set.quick.has, __ATOMIC_ACQUIRE)(&f->set, key, len);
 }

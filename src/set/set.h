@@ -152,8 +152,9 @@ struct set {
     struct lines lines; /* smooth filters only; none if there is no root */
     struct quick quick; /* how one key is looked up or added; directly follows the lines */
 };
-_Static_assert(offsetof(struct set, quick) == offsetof(struct set, lines) + sizeof(struct lines),
-               "kernels find the lines before `quick`");
+_Static_assert(offsetof(struct set, quick) == QUICK_AT &&
+                   offsetof(struct set, lines) + sizeof(struct lines) == QUICK_AT,
+               "kernels find both");
 
 #define SET_LEAST (offsetof(struct set, quick) + offsetof(struct quick, units)) /* lines alone */
 #define SET_OTHER (offsetof(struct set, quick) + offsetof(struct quick, flip))  /* vectors */
@@ -452,8 +453,8 @@ void layers_have(const struct layers *layers, const tamis_digest *digests, size_
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 /* What set_quick chooses if there are several vectors, and, with care, if readers must announce themselves too or pending
    removals hide keys. */
-bool filter_has_in_layers(const struct quick *quick, const void *key, size_t len);
-bool filter_has_with_care(const struct quick *quick, const void *key, size_t len);
+bool filter_has_in_layers(const struct set *s, const void *key, size_t len);
+bool filter_has_with_care(const struct set *s, const void *key, size_t len);
 
 /* ---- filter_add.c ---- */
 /* Adds to a plain vector, and counts the keys that were not there in its load. */

@@ -70,9 +70,8 @@ static bool has_one(const struct set *s, tamis_digest digest)
     return (l && lines_has_one(l, digest)) || layers_have_one(set_layers(s), digest);
 }
 
-static bool smooth_has_key(const struct quick *quick, const void *key, size_t len)
+static bool smooth_has_key(const struct set *s, const void *key, size_t len)
 {
-    const struct set *s = PART_OF(quick, struct set, quick);
     tamis_digest digest = family_digest(set_family(s), key, len);
     uint64_t inside = readers_enter();
     bool found = has_one(s, digest);
@@ -80,10 +79,9 @@ static bool smooth_has_key(const struct quick *quick, const void *key, size_t le
     return found;
 }
 
-static bool smooth_lines_have(const struct quick *quick, const void *key, size_t len)
+static bool smooth_lines_have(const struct set *s, const void *key, size_t len)
 {
-    const struct set *s = PART_OF(quick, struct set, quick);
-    return lines_kernel()->has_place(quick, family_digest(set_family(s), key, len).a);
+    return lines_kernel()->has_place(s, family_digest(set_family(s), key, len).a);
 }
 
 quick_fn smooth_quick(struct set *s)

@@ -198,22 +198,28 @@ static void keys_agree(const struct kernel *kernel, const struct family *family,
     uint64_t units = kernel->unit_bits == 1 ? 4096 : 8;
     struct laid laid = laid_out(kernel, family, units, k),
                 twin = laid_out(kernel, family, units, k);
-    struct quick quick, into, brief;
-    quick_fn has = quick_set(&quick, &laid.bits, false);
-    quick_fn brief_has = quick_set(&brief, &laid.bits, true);
+    struct {
+        char head[QUICK_AT];
+        struct quick quick;
+    } memory[3];
+    const struct set *set = (void *)&memory[0], *brief = (void *)&memory[1];
+    const struct set *into = (void *)&memory[2];
+    quick_fn has = quick_set(&memory[0].quick, &laid.bits, false);
+    quick_fn brief_has = quick_set(&memory[1].quick, &laid.bits, true);
     uint8_t key[40], fresh;
-    quick_set(&into, &twin.bits, false);
+    quick_set(&memory[2].quick, &twin.bits, false);
     for (int i = 0; i < 400; i++) {
         size_t len = i % 2 ? 8 : (size_t)(i / 2 % 41);
         for (size_t j = 0; j < len; j++)
             key[j] = (uint8_t)rng_next(rng);
         tamis_digest digest = family_digest(family, key, len);
-        CHECK(has(&quick, key, len) == kernel->has_one(&laid.bits, digest));
-        CHECK(brief_has(&brief, key, len) == has(&quick, key, len));
+        CHECK(has(set, key, len) == kernel->has_one(&laid.bits, digest));
+        CHECK(brief_has(brief, key, len) == has(set, key, len));
         if (i % 3 == 0) {
             kernel->add(&laid.bits, &digest, 1, &fresh);
-            CHECK(has(&quick, key, len));
-            CHECK(into.add(&into, key, len) == fresh && !into.add(&into, key, len));
+            CHECK(has(set, key, len));
+            CHECK(quick_in(into)->add(into, key, len) == fresh &&
+                  !quick_in(into)->add(into, key, len));
             CHECK(memcmp(twin.block.data, laid.block.data, bytes_of(&laid.bits)) == 0);
         }
     }
