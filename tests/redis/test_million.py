@@ -100,7 +100,7 @@ def test_a_slot_moves(servers):
     said, digest = fill(home, "f"), home.digest("f")
     ids = [n.r.execute_command("CLUSTER", "MYID").decode() for n in (home, target)]
     cli(["reshard", "127.0.0.1:%d" % home.port, "--cluster-from", ids[0], "--cluster-to", ids[1],
-         "--cluster-slots", "5462", "--cluster-yes"])
+         "--cluster-slots", "4000", "--cluster-yes"])
     wait(lambda: owns(target, slot), 30)
     assert home.r.dbsize() == 0
     assert target.digest("f") == digest and answers(target, "f") == said
