@@ -112,10 +112,10 @@ _Static_assert(sizeof(struct body) == LINE_BYTES, "the lines behind it are on li
 
 /* What a lookup needs of a part. With s, the number of bits of a place below w,
  *
- *     line = at + 64 * ((place with its low s bits cleared) * factor >> 64)
+ *     line = at + 64 * ((place >> s) * factor >> 64)
  *
- * The bits that chose the part are not cut off: the factor is M << depth, and `at` is the address of the first line,
- * less 64 bytes for each line that the factor counts for them. Lines are aligned, and the low 6 bits of `at` are s.
+ * The bits that chose the part are not cut off: `at` is the address of the first line, less 64 bytes for each line that
+ * they count for. The factor is M << (64 - b). Lines are aligned, and the low 6 bits of `at` are s.
  */
 struct view {
     uintptr_t at;

@@ -279,7 +279,7 @@ void shelf_put(struct shelf *shelf, uint32_t position, struct body *b)
     uint32_t number = position >> (DEPTH_LAST - b->depth), n = 1u << (deepest - b->depth);
     uint64_t before = LINE_BYTES * (uint64_t)number * b->lines;
     struct view view = {((uintptr_t)b->line - before) | (b->shift - (unsigned)b->depth),
-                        (uint64_t)b->lines << b->depth};
+                        (uint64_t)b->lines << b->shift};
     for (uint32_t i = number * n; i < (number + 1) * n; i++) {
         shelf->view[i] = view;
         shelf_bodies(shelf)[i] = b;

@@ -159,9 +159,8 @@ ALWAYS_INLINE struct look look_at(const struct shelf *shelf, uint64_t place, enu
 {
     const struct view *view = &shelf->view[place >> shelf->top];
     uint64_t at = view->at, w = place >> at % LINE_BYTES;
-    uint64_t line = mul_high(w << at % LINE_BYTES, view->factor);
-    at = (at & -(uint64_t)LINE_BYTES) + LINE_BYTES * line;
-    return (struct look){(const uint8_t *)at, (uint32_t)w << 1 | 1, many};
+    at += LINE_BYTES * mul_high(w, view->factor);
+    return (struct look){(const uint8_t *)(at & -(uint64_t)LINE_BYTES), (uint32_t)w << 1 | 1, many};
 }
 
 /* Is the key in the line? *stash: if not, it may be in the stash. */
@@ -214,6 +213,11 @@ static __attribute__((noinline)) TARGET bool has_slowly(const struct lines *l, u
    with the flag LINE_BARE, and where the low bits of several slots match. */
 ALWAYS_INLINE TARGET bool look_short(const uint8_t *line, uint32_t q, unsigned width, bool *sure)
 {
+    if (width == 16) {
+        bool stash, found = look_in(line, q, 16, &stash);
+        *sure = found || !stash;
+        return found;
+    }
     uint64_t lanes = width == 12 ? match8(line, (uint8_t)q) : match16(line, (uint16_t)q);
     lanes &= (UINT64_C(1) << line_slots(width)) - 1;
     q &= slot_ones(width);
@@ -223,17 +227,17 @@ ALWAYS_INLINE TARGET bool look_short(const uint8_t *line, uint32_t q, unsigned w
     return found;
 }
 
-/* The rest of has_quickly() for parts of other widths: of sets below 10^5 keys or above 10^8, or at other rates than
-   1 %. */
+/* The rest of has_quickly() for parts of other widths, or of several: of sets below 1.3 * 10^5 keys or above 10^8, or at
+   other rates than 1 %. */
 static __attribute__((noinline)) TARGET bool
 has_inside(const struct set *set, struct reader *r, const struct lines_root *root, uint64_t place)
 {
     struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
-    bool sure = false, found = look.width == 18   ? look_short(look.line, look.q, 18, &sure)
-                               : look.width == 20 ? look_short(look.line, look.q, 20, &sure)
-                               : look.width == 24 ? look_short(look.line, look.q, 24, &sure)
-                               : look.width == 12 ? look_short(look.line, look.q, 12, &sure)
-                                                  : false;
+    bool sure, found = look.width == 18   ? look_short(look.line, look.q, 18, &sure)
+                       : look.width == 16 ? look_short(look.line, look.q, 16, &sure)
+                       : look.width == 20 ? look_short(look.line, look.q, 20, &sure)
+                       : look.width == 24 ? look_short(look.line, look.q, 24, &sure)
+                                          : look_short(look.line, look.q, 12, &sure);
     atomic_store_explicit(&r->since, 0, memory_order_release);
     return LIKELY(sure) ? found : has_slowly(lines_in(set), place);
 }
