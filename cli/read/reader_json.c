@@ -260,8 +260,10 @@ ALWAYS_INLINE bool give(struct parser *ps, struct json_level *in, uint32_t slot,
             return false;
         *to = *value;
     }
-    if (LIKELY(!in || in->list == NO_SLOT) || value->state == VALUE_MISSING)
+    if (LIKELY(!in || in->list == NO_SLOT))
         return true;
+    if (value->state == VALUE_MISSING)
+        return in->nulls = true;
     to = in->last ? parser_element(ps, in->last) : place_of(ps, in->list, in->many);
     if (!to)
         return false;
@@ -387,7 +389,7 @@ ALWAYS_INLINE const uint8_t *take_all(struct parser *ps, const uint8_t *p, const
                 return *fault = (struct fault){p, "a comma or a bracket is missing"}, NULL;
             uint32_t slot = top->through ? NO_SLOT : slot_of(ps, top->node);
             const uint8_t *start = top->start;
-            bool listed = top->last != NULL; /* its elements count */
+            bool listed = top->last || top->nulls; /* its elements count */
             --top;
             if (slot != NO_SLOT || (top > base && top->list != NO_SLOT)) {
                 value = (struct read_value){0};

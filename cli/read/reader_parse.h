@@ -85,6 +85,7 @@ struct json_level {
     uint32_t position; /* in an array */
     uint8_t close;     /* the bracket that ends it */
     bool many;         /* in an element of an array, whose parts are lists */
+    bool nulls;        /* of a list: null was an element */
     bool through;      /* such an element: `node` is that of the array */
 };
 

@@ -81,7 +81,8 @@ def json_line(row, columns, rng):
         if rng.random() < 0.1:
             one = rng.choice([None, True, 7, 1.5])
         elif name in ("user", "status") and rng.random() < LISTS:
-            one = [one, rng.choice(["ann", "500", "7"])] + [8] * rng.randrange(2)
+            one = rng.choice([[one, rng.choice(["ann", "500", "7"])] + [8] * rng.randrange(2),
+                              [one, None], [None], [None, None], []])
         if rng.random() < 0.1:
             continue
         if name == "items.sku":

@@ -245,11 +245,12 @@ def resolve(node, path):
     """The value at a path, a list if it is of elements of an array; None: there is none."""
     for keys in ways(path):
         found, many = collect(node, keys, False)
-        if found and not many:
-            return found[-1]
-        if found:
-            parts = [[v for v in one if v is not None] if isinstance(one, list) else [one] for one in found]
-            return Many(v for one, part in zip(found, parts) for v in (part or [one]))
+        if not many:
+            found = found[-1:]
+        parts = [[v for v in one if v is not None] if isinstance(one, list) and one else [one] for one in found]
+        values = Many(v for part in parts for v in part)  # of nulls alone there are none
+        if values:
+            return values if many else found[0]
     return None
 
 
@@ -264,7 +265,7 @@ def load(line):
 def agrees(got, want):
     if want is None or got is None:
         return got is want
-    if isinstance(want, Many) or isinstance(want, list) and any(x is not None for x in want):
+    if isinstance(want, Many) or isinstance(want, list) and want:
         want = [x for x in want if x is not None]
         got = got if isinstance(got, list) else [got]
         return len(got) == len(want) and all(element(g, w) for g, w in zip(got, want))

@@ -168,6 +168,7 @@ TEST(json_values)
     JSON("a", "\n\n{\"a\":1}\n  \n\r\n{\"a\":2}\n\t", "1\n2\n");
     JSON("a", "{\"a\":\"\xff\x01\t\"}\n", "\\xff\\x01\\x09\n");
     JSON("1 0", "[\"x\",{\"a\":1}]\n[]\n", "{\"a\":1}|x\n~|~\n");
+    JSON("a", "{\"a\":[null]}\n{\"a\":[null,null]}\n{\"a\":[[null]]}\n", "~\n~\n[null]\n");
     JSON("a", "", "");
     JSON("a", "{\"a\":0}\n{\"a\":-0}\n{\"a\":0.0}\n{\"a\":1E5}\n", "0\n-0\n0.0\n1E5\n");
 }
