@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -276,6 +277,10 @@ static void tell_doubt(const struct question *q, const struct clause *c)
     else if (c->doubted == DOUBT_QUOTES)
         remark("none: %s: the quotes were searched as part of the value; leave them to the shell",
                c->doubt);
+    else if (c->doubted == DOUBT_NAME)
+        remark(
+            "none: %s: that was searched as words of the line; for the attribute write %.*s=VALUE",
+            c->doubt, (int)strcspn(c->doubt, NAME_ENDS), c->doubt);
     else
         remark(
             "none: %s: that is not a value of type %s, so it was searched as text; write %s== to mean that, or "
@@ -285,7 +290,8 @@ static void tell_doubt(const struct question *q, const struct clause *c)
 
 static bool is_connective(const char *word)
 {
-    return strcmp(word, "AND") == 0 || strcmp(word, "OR") == 0 || strcmp(word, "NOT") == 0;
+    return strcasecmp(word, "and") == 0 || strcasecmp(word, "or") == 0 ||
+           strcasecmp(word, "not") == 0;
 }
 
 /* If nothing was found, remarks on values and words that were perhaps not meant literally. */

@@ -326,6 +326,14 @@ static bool read_words(struct clause *c, const struct word *w, char why[QUESTION
                  w->field->name);
 }
 
+/* user:ann and 'user = ann', as other tools have it: words of the line, but is an attribute named so? */
+static bool may_name_field(const char *text, const struct fields *fields)
+{
+    size_t len = strcspn(text, NAME_ENDS);
+    const char *op = text + len + strspn(text + len, " ");
+    return *op && strchr(NAME_ENDS, *op) && field_asked(fields, text, len);
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 static bool read_word(struct question *q, const char *text, const struct fields *fields,
@@ -349,6 +357,10 @@ static bool read_word(struct question *q, const char *text, const struct fields 
     struct clause *c = clause_for(q, &w);
     if (!c)
         return question_no_memory(why);
+    if (w.op == OP_HAS && w.text == text && may_name_field(text, fields)) {
+        c->doubt = text;
+        c->doubted = DOUBT_NAME;
+    }
     if (compared)
         return question_compare(q, c, &w, why);
     switch (w.op) {

@@ -47,8 +47,12 @@ static bool bound_of(struct question *q, const struct field *field, const char *
                      struct end *from, struct end *to, bool *exact, const char *word,
                      char why[QUESTION_WHY])
 {
-    static const char *const names[] = {
-        [TAMIS_INT] = "whole number", [TAMIS_DEC] = "number", [TAMIS_TIME] = "time"};
+    static const char *const forms[][2] = {
+        [TAMIS_INT] = {"whole number", "digits such as 500"},
+        [TAMIS_DEC] = {"number", "digits such as 500 or 1.5"},
+        [TAMIS_TIME] = {"time", "2h or 7d (ago), 2024-05-31, 2024-05-31T10:00 or "
+                                "2024-05-31T10:00:00Z"}};
+    const char *const *form = forms[field->type];
     bool no_room = false, good;
     *from = *to = (struct end){.there = true};
     *exact = true;
@@ -59,13 +63,8 @@ static bool bound_of(struct question *q, const struct field *field, const char *
     to->text = from->text;
     if (no_room)
         return question_no_memory(why);
-    if (!good)
-        return wrong(
-            why, "not a %s: '%.*s' in %.200s: %s", names[field->type], (int)len, text, word,
-            field->type == TAMIS_TIME
-                ? "write 2h or 7d (ago), 2024-05-31, 2024-05-31T10:00 or 2024-05-31T10:00:00Z"
-                : "write digits such as 500 or 1.5");
-    return true;
+    return good || wrong(why, "not a %s: '%.*s' in %.200s: write %s", form[0], (int)len, text, word,
+                         form[1]);
 }
 
 static bool add_range(struct clause *c, const struct range *range, char why[QUESTION_WHY])
@@ -352,6 +351,9 @@ bool question_set(struct question *q, struct clause *c, const struct word *w,
                   char why[QUESTION_WHY])
 {
     bool list = w->text[0] == '@' && w->text[1];
+    if (strcmp(w->text, "@") == 0)
+        return wrong(why, "a list without a file: %.200s: write %.200sFILE, or %.*s=@ for the text",
+                     w->whole, w->whole, (int)(w->text - w->whole), w->whole);
     return list ? read_list(q, c, w, w->text + 1, why) : read_value(q, c, w, why);
 }
 

@@ -59,7 +59,15 @@ is doubt-regex 1 "" "tamis find: none: user=/an+/: = compares whole values; for 
 is doubt-quotes 1 "" "tamis find: none: user=\"ann\": the quotes were searched as part of the value; leave them to the shell" "tamis find c.tamis 'user=\"ann\"'"
 is doubt-or 1 "" "tamis find: none: OR: that was searched as a word of the line; values of one attribute are alternatives (a=v a=w), all else must hold, and a!=v excludes" \
     'tamis find c.tamis user=ann OR user=bob'
+is doubt-and 1 "" "tamis find: none: and: that was searched as a word of the line; values of one attribute are alternatives (a=v a=w), all else must hold, and a!=v excludes" \
+    'tamis find c.tamis user=ann and ip=1'
+for word in user:bob 'user = bob' 'n > 1'; do
+    is "doubt-name-$word" 1 "" "tamis find: none: $word: that was searched as words of the line; for the attribute write ${word%%[: ]*}=VALUE" "tamis find c.tamis '$word'"
+done
 is no-doubt 1 "" "" 'tamis find c.tamis n==5xx'
+is no-doubt-words 1 "" "" "tamis find c.tamis 'user bob' '\"user:bob\"' usr:bob"
+trouble list-of-no-file 'a list without a file: user!=@: write user!=@FILE, or user!==@ for the text$' 'tamis find c.tamis user!=@'
+trouble whole-numbers "not a whole number: '1.5' in n>1.5: write digits such as 500$" 'tamis find c.tamis "n>1.5"'
 trouble no-catalog 'no catalog: CATALOG: ' 'tamis find'
 trouble missing-catalog 'no catalog: nosuch: give one first, made by tamis index, or what it was made of$' 'tamis find nosuch ip=1'
 trouble question-first 'no catalog: ip=1: give one first, made by tamis index, or what it was made of$' 'tamis find ip=1'
