@@ -492,13 +492,17 @@ static void choose(struct sample *s, struct attrs *a, bool say)
     }
 }
 
-/* Sets types that --attrs did not give. */
-static void fill_types(const struct sample *s, struct attrs *a)
+/* Sets types that --attrs did not give. What it gives as a time is one, whatever its values look like. */
+static void fill_types(struct sample *s, struct attrs *a)
 {
     for (size_t i = 0; i < a->n; i++)
-        for (size_t j = 0; j < s->n && !a->typed[i]; j++)
-            if (strcmp(a->names[i], s->field[j].name) == 0)
+        for (size_t j = 0; j < s->n; j++) {
+            bool same = strcmp(a->names[i], s->field[j].name) == 0;
+            if (same && !a->typed[i])
                 a->list[i].type = s->field[j].type;
+            if (same && a->list[i].type == TAMIS_TIME)
+                s->field[j].type = TAMIS_TIME;
+        }
 }
 
 /* Of each file whose format does not define it: the first field of times that most of its records have; and `time`. A
@@ -545,6 +549,8 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
         free(path);
     }
     weigh(&s);
+    if (!in->chosen)
+        fill_types(&s, attrs);
     for (size_t i = 0; good && i < s.n; i++) {
         /* fields of earlier runs keep the earlier choice */
         s.field[i].taken = is_noted(in, noted, s.field[i].name);
@@ -554,8 +560,6 @@ bool choose_attributes(struct inputs *in, const char *base, const size_t *entrie
     good = good && in->dialect.time;
     if (good && in->chosen)
         choose(&s, attrs, say);
-    else if (good)
-        fill_types(&s, attrs);
     good = good && !s.failed;
     for (size_t i = 0; i < s.n; i++)
         free(s.field[i].values.slot), free(s.field[i].keys.slot);

@@ -132,6 +132,10 @@ done) >python.csv
 tamis index --segment 500 python.csv
 is trace-typed 0 17 "" 'tamis find python.csv time=2024-05-01T00:04:10..2024-05-01T00:04:20 -c'
 json trace-prunes 'tamis find python.csv --since 2024-05-01T00:04:50 --explain --json' 'd["matches"] == 17 and d["candidates"] < 4 < d["segments"]'
+# What is given as a time is one, even where few values look like it.
+printf 'when,x\n2024-05-01,1\nnever,2\nnever,3\n2024-05-02,4\n' >given.csv
+tamis index --tz UTC --attrs when:time,x given.csv
+is time-given 0 2024-05-02,4 'tamis find: left out because they have no time: 2 matching records' 'tamis find given.csv --since 2024-05-02'
 # What is asked by time alone reads what it must, whatever the field is called.
 seq 1700000000 60 1700600000 | sed 's/.*/{"ts": &, "n": "&-&-&-&"}/' >one.jsonl
 tamis index --segment 64k one.jsonl
