@@ -430,16 +430,14 @@ static void name_rest(struct looking *w)
         if (at == NOWHERE || w->s->where[at] != NOWHERE)
             continue;
         w->s->where[at] = j;
-        if (w->in->entry[at].passed) {
-            s->entry = s->look == LOOK_PASSED ? at : NOWHERE;
-            continue;
-        }
-        if (s->look == LOOK_NEW)
+        bool passed = w->in->entry[at].passed != NULL;
+        if (s->look == LOOK_NEW && !passed)
             s->look = LOOK_CHANGED;
-        if (s->look == LOOK_CHANGED || s->look == LOOK_SHUT || s->look == LOOK_GONE)
+        if (s->look == LOOK_SHUT || s->look == LOOK_GONE ||
+            s->look == (passed ? LOOK_PASSED : LOOK_CHANGED))
             s->entry = at;
         /* it had records; an empty one has none left */
-        s->unknown |= s->look == LOOK_PASSED && s->file.size > 0;
+        s->unknown |= !passed && s->look == LOOK_PASSED && s->file.size > 0;
     }
 }
 

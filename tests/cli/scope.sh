@@ -83,6 +83,14 @@ holds folder-empty-changes-nothing 'cmp logs.tamis before'
 is folder-empty 2 "" "tamis find: not searched: logs and 6 more: no file is left in it: see tamis info --inputs logs.tamis" 'tamis find logs.tamis n=1'
 rmdir logs && mv away logs
 is folder-back 0 5 "" 'tamis find -c logs.tamis n=8'
+# Nor does what was passed over in such a folder change.
+mkdir seen && printf 'k\n1\n' >seen/a.csv && : >seen/empty && printf '\0\1\0' >seen/b.bin
+tamis index seen && cp seen.tamis before && mv seen away
+trouble passed-gone 'No such file or directory: seen: what is known of its files stays; bring it back, or give --forget$' \
+    'tamis index --update seen.tamis'
+holds passed-gone-changes-nothing 'cmp seen.tamis before'
+mv away seen
+is passed-back 0 1 "" 'tamis find seen k=1'
 # A catalog that was moved from its data.
 mkdir -p far/off && cp logs.tamis far/off
 is moved-away 2 "" 'tamis find: not searched: far/off/logs and 6 more: No such file or directory: see tamis info --inputs far/off/logs.tamis' \
