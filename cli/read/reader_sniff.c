@@ -173,6 +173,7 @@ struct row {
     size_t columns, end; /* end 0: the text ends inside quotes */
     bool quote;          /* a quote inside a field that does not start with one */
     bool blank;          /* a space between other characters */
+    bool gap;            /* an empty cell, except the first */
 };
 
 static struct row row_of(const uint8_t *text, size_t len, const struct dialect *d)
@@ -195,6 +196,7 @@ static struct row row_of(const uint8_t *text, size_t len, const struct dialect *
         } else {
             row.columns += c == delimiter;
             row.blank |= c == ' ';
+            row.gap |= c == delimiter && start && i;
         }
         start = !inside && c == delimiter;
     }
@@ -230,17 +232,19 @@ static enum cell cell_of(const uint8_t *p, size_t len)
     return time_read(&context, p, len, &stamp) ? CELL_TIME : CELL_TEXT;
 }
 
-/* The kinds of the first cells of a row; returns their number. */
+/* The kinds of the first cells of a row; returns their number. *words: none has a blank outside quotes. */
 static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum cell *cell,
-                       size_t most)
+                       size_t most, bool *words)
 {
     size_t n = 0, start = 0;
     bool inside = false;
+    *words = true;
     while (len && (text[len - 1] == '\n' || text[len - 1] == '\r'))
         len--;
     for (size_t i = 0; i <= len && n < most; i++) {
         if (i < len && text[i] == '"')
             inside = !inside;
+        *words &= i == len || inside || text[i] != ' ' || delimiter == ' ';
         if (i == len || (text[i] == delimiter && !inside)) {
             cell[n++] = cell_of(text + start, i - start);
             start = i + 1;
@@ -254,6 +258,7 @@ static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum 
 struct csv_sample {
     size_t width, rows, misfits;
     bool names; /* the first row may be a header: no quote in a name, no space in a lone one */
+    bool words; /* its names are words, or in quotes */
     bool typed; /* some column has numbers, times or addresses, but not in its first row */
     bool alike; /* some do, also in the first row, and the others have none in either */
 };
@@ -264,21 +269,24 @@ static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, 
 {
     struct csv_sample t = {.names = true};
     enum cell first[CELLS], second[CELLS];
+    bool words;
     for (size_t at = 0; at < len;) {
         struct row row = row_of(text + at, len - at, d);
         size_t end = row.end ? at + row.end : len;
-        bool cut = end == len && text[len - 1] != '\n' && !whole; /* it continues beyond the head */
+        bool cut = end == len && (text[len - 1] != '\n' || !row.end) &&
+                   !whole; /* it continues beyond the head */
         if (blank(text + at, end - at)) {
             at = end;
             continue;
         }
         if (t.width == 0) {
             t.width = row.columns;
-            t.names = !row.quote && !(row.columns == 1 && row.blank);
-            cells_of(text + at, end - at, d->delimiter, first, CELLS);
+            t.names =
+                !row.quote && !(row.columns == 1 && row.blank) && !(row.gap && d->delimiter == ' ');
+            cells_of(text + at, end - at, d->delimiter, first, CELLS, &t.words);
         } else if (!cut) {
             if (t.rows++ == 0 && row.columns == t.width) {
-                size_t n = cells_of(text + at, end - at, d->delimiter, second, CELLS);
+                size_t n = cells_of(text + at, end - at, d->delimiter, second, CELLS, &words);
                 bool any = false, same = true;
                 for (size_t i = 0; i < n; i++) {
                     any |= first[i] != CELL_TEXT;
@@ -303,8 +311,8 @@ static bool is_table(const struct dialect *d, const struct csv_sample *t)
 
 /*
  * The table in the text, by the delimiter that gives the most columns; *delimiter is 0 if it is not
- * a table. Spaces separate columns only if nothing else does, all rows are equally wide, and there
- * are numbers or the like below names that are not.
+ * a table. Spaces separate columns only if nothing else does, all rows are equally wide, at least
+ * three, and there are numbers or the like below names that are not: two lines of text are often so.
  */
 static struct csv_sample find_table(const struct dialect *dialect, const uint8_t *text, size_t len,
                                     bool whole, uint8_t *delimiter)
@@ -320,7 +328,7 @@ static struct csv_sample find_table(const struct dialect *dialect, const uint8_t
         struct csv_sample t = table_of(&d, text, len, whole);
         bool good = is_table(&d, &t) && (*c == ',' || t.width > 1);
         if (*c == ' ')
-            good = good && t.typed && t.misfits == 0;
+            good = good && t.typed && t.misfits == 0 && t.rows > 1;
         if (good && t.width > best.width) {
             best = t;
             *delimiter = (uint8_t)*c;
@@ -450,12 +458,13 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole,
 }
 
 /* Does the sample look like a header with values, or like values alone? A line of text must not be taken for a
-   header, which is not a record. */
+   header, which is not a record: commas alone do not make one of it. */
 static bool has_values(const struct dialect *d, const struct csv_sample *t, bool whole)
 {
     if (d->headless || d->tables)
         return true;
-    return t->rows ? t->width > 1 || t->typed || t->alike : !whole;
+    bool like = t->typed || t->alike || (t->width > 1 && t->words);
+    return t->rows ? like && 2 * t->misfits <= t->rows : !whole;
 }
 
 /* A table, if it looks like one or the options say so; otherwise text. */
