@@ -155,10 +155,8 @@ syntax: $(all_src:%=$(B)/syntax/%) $(example_src:%=$(B)/syntax-c++/%) ## every s
 
 demo: ## see it work, in a minute
 	@tools/deps.sh build
-	@$(MAKE) --no-print-directory -s all examples
-	@if [ -x examples/demo.sh ]; then TAMIS=$(CURDIR)/$(cli) examples/demo.sh; \
-	elif [ -x $(B)/examples/first ]; then $(B)/examples/first; \
-	else echo "demo: no example has been written yet"; exit 1; fi
+	@$(MAKE) --no-print-directory -s -j$$(nproc) $(cli)
+	@TAMIS=$(CURDIR)/$(cli) examples/demo.sh
 
 demo-redis: ## the module at work in a private server
 	@tools/deps.sh build check
