@@ -12,7 +12,8 @@
  *
  * A record has as many columns as there are names; other lines do not fit. "-" is missing (Zeek: the
  * text of #unset_field), Zeek's #empty_field is empty, and its sets and vectors are lists. The time of a
- * W3C log is UTC: `time` combines both columns, 2002-05-02 17:42:15Z, if it has both.
+ * W3C log is UTC: `time` combines both columns, 2002-05-02 17:42:15Z; without a column `date`, the date is that of
+ * the last line #Date:.
  */
 #include "reader_parse.h"
 
@@ -78,7 +79,13 @@ void columns_read(struct log_columns *c, enum read_format format, const uint8_t 
         c->types = directive(header, len, "#types", &n);
         c->types_end = c->types ? c->types + n : NULL;
     } else {
+        const uint8_t *day = directive(header, len, "#Date:", &n);
         keep_mark(&c->unset, NULL, 0, "-");
+        for (; day && n && *day == ' '; n--)
+            day++;
+        if (day)
+            value_set(&c->day, day,
+                      (size_t)(scan_for(day, day + n, ' ', '\t', ' ', SCAN_HAS_VECTOR) - day));
     }
     c->names = directive(header, len, zeek ? "#fields" : "#Fields:", &n);
     if (!c->names)
@@ -181,7 +188,7 @@ static void give_time(struct parser *ps, const struct read_value *date,
 bool w3c_fit(struct parser *ps, const uint8_t *p, const uint8_t *end)
 {
     const struct log_columns *c = &ps->selection->columns;
-    struct read_value date = {0}, time = {0};
+    struct read_value date = c->date == NO_SLOT ? c->day : (struct read_value){0}, time = {0};
     size_t column = 0;
     while (p < end && (end[-1] == ' ' || end[-1] == '\t'))
         end--;
@@ -203,7 +210,7 @@ bool w3c_fit(struct parser *ps, const uint8_t *p, const uint8_t *end)
             break;
         p++;
     }
-    if (c->date != NO_SLOT && c->clock != NO_SLOT && c->clock < ps->selection->n_columns &&
+    if (c->clock != NO_SLOT && c->clock < ps->selection->n_columns &&
         ps->selection->slot[c->clock] != NO_SLOT)
         give_time(ps, &date, &time);
     return column + 1 == c->n;

@@ -2,8 +2,8 @@
  * Headers in the middle of a text. Files are joined (cat, members of a gz file), and a server that is restarted writes
  * its header again, possibly with other columns: what follows is read with the new header.
  *
- * Zeek, W3C   a line #fields, #Fields: and the others that reader_columns.c reads; each replaces the earlier line of
- *             its name
+ * Zeek, W3C   a line #fields, #Fields: and the others that reader_columns.c reads; each replaces the earlier line
+ *             of its name
  * CSV, TSV    a row of at least two different cells, of which each is the name of a column, or among which is the name
  *             of every column: the header again, in any order, with additional or missing columns. (A single column
  *             may well contain its own name as a value.)
@@ -40,9 +40,9 @@ static size_t directive_of(const struct dialect *d, const uint8_t *line, size_t 
 {
     static const char *const zeek[] = {"#separator",   "#set_separator", "#empty_field",
                                        "#unset_field", "#fields",        "#types"};
-    static const char *const w3c[] = {"#Fields:"};
+    static const char *const w3c[] = {"#Fields:", "#Date:"};
     const char *const *name = d->format == READ_ZEEK ? zeek : w3c;
-    size_t n = d->format == READ_ZEEK ? sizeof zeek / sizeof *zeek : 1;
+    size_t n = d->format == READ_ZEEK ? sizeof zeek / sizeof *zeek : sizeof w3c / sizeof *w3c;
     for (size_t i = 0; i < n; i++) {
         size_t name_len = strlen(name[i]);
         if (len > name_len && memcmp(line, name[i], name_len) == 0)

@@ -35,8 +35,9 @@ struct log_columns {
     struct mark unset, empty;
     const uint8_t *names, *names_end, *types, *types_end; /* in the header; or NULL */
     size_t n;                                             /* columns of a record */
-    bool *listed;         /* by column: it is a list; NULL: none is */
-    uint32_t date, clock; /* W3C: columns, or NO_SLOT */
+    bool *listed;          /* by column: it is a list; NULL: none is */
+    uint32_t date, clock;  /* W3C: columns, or NO_SLOT */
+    struct read_value day; /* W3C: the last #Date:, the date of records that have times only */
 };
 
 /*

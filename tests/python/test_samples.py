@@ -44,6 +44,19 @@ def common(text):
     return out
 
 
+def day_times(text):
+    """Rows of a log with times alone, each with the date of the last #Date: line; other lines have the time before."""
+    out, day = [], None
+    for line in text.splitlines():
+        if line.startswith("#Date: "):
+            day = line.split()[1].replace("12-Jan-1996", "1996-01-12")
+        elif not line.startswith("#"):
+            fits = len(line.split(" ")) == 3
+            when = day + "T" + line.split(" ")[0] if fits else out[-1]["when"]
+            out.append({"line": line, "when": when, **({"cs-uri": line.split(" ")[2]} if fits else {})})
+    return out
+
+
 def inside(address, network):
     try:
         return ipaddress.ip_address(address) in ipaddress.ip_network(network)
@@ -107,6 +120,13 @@ CASES = {
         (["Message~ünicode"], lambda r: False),  # words fold ASCII letters alone
         (["Message~Ünicode"], lambda r: "Ünicode" in r["Message"]),
         (["--until", "2024-05-01"], lambda r: r["TimeCreated"] < "2024-05-02")]),
+    "w3c_times.log": (day_times, "line", [
+        (["--since", "1996-01-12T12:30"], lambda r: r["when"] >= "1996-01-12T12:30"),
+        (["--until", "1996-01-12T12:45:52Z"], lambda r: r["when"] <= "1996-01-12T12:45:52"),
+        (["time=1996-01-13"], lambda r: r["when"] > "1996-01-13"),
+        (["cs-uri=/foo/bar.html", "--since", "1996-01-12T12"], lambda r: r["when"] > "1996-01-12T12" and
+         r.get("cs-uri") == "/foo/bar.html"),
+        (["--since", "1996-01-14"], lambda r: False)]),
     "common.log": (common, "host", [
         (["user=ann"], lambda r: r.get("user") == "ann"),
         (["host=10.1.0.0/16"], lambda r: inside(r.get("host", ""), "10.1.0.0/16")),
