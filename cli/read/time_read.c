@@ -3,12 +3,7 @@
 #include "time_read.h"
 
 #include <endian.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/base.h"
 
@@ -45,101 +40,6 @@ static bool valid(const struct civil *c)
 static int64_t local_seconds(const struct civil *c)
 {
     return days_of(c->year, c->month, c->day) * 86400 + c->hour * 3600 + c->minute * 60 + c->second;
-}
-
-/* ---- zones ----------------------------------------------------------------------------------- */
-
-/* The offset of the process's zone at a moment. */
-static int64_t offset_at(int64_t utc)
-{
-    time_t at = (time_t)utc;
-    struct tm tm;
-    return localtime_r(&at, &tm) ? tm.tm_gmtoff : 0;
-}
-
-/*
- * The offset at a local time. An hour that occurs twice, or not at all, has two offsets, those a day before and a
- * day after: the earlier one counts, unless only the later one leads back to the local time. (mktime() decides such
- * hours by its earlier calls, so that a record and a question would differ.) libc has one zone per process:
- * it is changed only here, and usually once.
- */
-static int64_t look_up(const char *zone, int64_t local)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static char *now;
-    pthread_mutex_lock(&lock);
-    if (!now || strcmp(now, zone) != 0) {
-        free(now);
-        now = strdup(zone);
-        setenv("TZ", zone, 1);
-        tzset();
-    }
-    int64_t before = offset_at(local - 86400), after = offset_at(local + 86400);
-    bool later = offset_at(local - before) != before && offset_at(local - after) == after;
-    pthread_mutex_unlock(&lock);
-    return later ? after : before;
-}
-
-static int64_t zone_offset(struct time_context *x, int64_t local)
-{
-    int64_t quarter = (local >= 0 ? local : local - 899) / 900;
-    if (!x->zone)
-        return 0;
-    if (x->quarter != quarter + 1 || x->quarter == 0) {
-        x->offset = look_up(x->zone, quarter * 900);
-        x->quarter = quarter + 1;
-        if (look_up(x->zone, quarter * 900 + 899) != x->offset) { /* St. John's: at 00:01 */
-            x->quarter = 0;
-            return look_up(x->zone, local);
-        }
-    }
-    return x->offset;
-}
-
-/* Does a file of the zone database begin as it should? */
-static bool zone_file(const char *folder, const char *name)
-{
-    char path[600], magic[4] = "";
-    int len = snprintf(path, sizeof path, "%s%s%s", folder, *folder ? "/" : "", name);
-    FILE *file = len > 0 && (size_t)len < sizeof path ? fopen(path, "re") : NULL;
-    bool good = file && fread(magic, 1, 4, file) == 4 && memcmp(magic, "TZif", 4) == 0;
-    if (file)
-        fclose(file);
-    return good;
-}
-
-bool time_zone_known(const char *zone)
-{
-    const char *folder = getenv("TZDIR"), *last = strrchr(zone, '/');
-    if (strcmp(last ? last + 1 : zone, "UTC") == 0)
-        return true;
-    if (zone[0] == '/')
-        return zone_file("", zone);
-    size_t name = zone[0] == '<' ? strcspn(zone, ">") + (strchr(zone, '>') != NULL)
-                                 : strspn(zone, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                "abcdefghijklmnopqrstuvwxyz");
-    const char *offset = zone + name + (zone[name] == '-' || zone[name] == '+');
-    return (name >= 3 && *offset >= '0' && *offset <= '9') || /* CET-1CEST: as POSIX has it */
-           zone_file(folder && *folder ? folder : "/usr/share/zoneinfo", zone);
-}
-
-void time_zone_here(char *out, size_t room)
-{
-    char target[512];
-    const char *given = getenv("TZ"), *name = NULL;
-    ssize_t len = readlink("/etc/localtime", target, sizeof target - 1);
-    if (len > 0) {
-        target[len] = 0;
-        name = strstr(target, "zoneinfo/");
-        name = name ? name + strlen("zoneinfo/") : NULL;
-    }
-    if (!name)
-        name = "/etc/localtime"; /* a copy, from which its name is not known */
-    if (given && *given)
-        name = *given == ':' ? given + 1 : given;
-    if (strlen(name) >= room || !time_zone_known(name))
-        name = "UTC";
-    strcpy(out, name);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -343,7 +243,7 @@ static bool settle_year(struct time_context *x, struct civil *c, int64_t *second
         if (!valid(c))
             continue;
         *seconds = local_seconds(c);
-        *seconds -= c->zoned ? c->offset : zone_offset(x, *seconds);
+        *seconds -= c->zoned ? c->offset : time_zone_offset(x, *seconds);
         if (*seconds <= x->reference + 86400)
             return true;
     }
@@ -380,7 +280,7 @@ static bool like_last(struct time_context *x, const uint8_t *text, size_t len, s
     if ((size_t)(r.end - r.at) != x->east_len || memcmp(r.at, x->east, x->east_len) != 0)
         return false;
     int64_t local = x->midnight + clock;
-    out->seconds = local - (x->zoned ? x->ahead : zone_offset(x, local));
+    out->seconds = local - (x->zoned ? x->ahead : time_zone_offset(x, local));
     return true;
 }
 
@@ -448,7 +348,7 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
         lead = 0; /* another reference may mean another year */
     } else if (valid(&c)) {
         out->seconds = local_seconds(&c);
-        out->seconds -= c.zoned ? c.offset : zone_offset(x, out->seconds);
+        out->seconds -= c.zoned ? c.offset : time_zone_offset(x, out->seconds);
     } else {
         return 0;
     }
@@ -461,12 +361,12 @@ static size_t take_time(struct time_context *x, const uint8_t *text, size_t len,
 #define YEAR_1    (-62135596800) /* seconds */
 #define YEAR_9999 253402300799
 
-/* A number since 1970, whose unit follows from its size. */
-static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
+/* A number of units since 1970; unit 0: it follows from the size of the number. */
+static bool since_1970(const uint8_t *text, size_t len, int64_t unit, struct stamp *out)
 {
     struct time_text r = {text, text + len};
     bool negative = take(&r, '-');
-    int64_t x = 0, unit = 1;
+    int64_t x = 0;
     uint32_t part = 0;
     if (!digit(&r) || len > 40)
         return false;
@@ -477,8 +377,9 @@ static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
         take_fraction(&r, &part);
     if (r.at != r.end)
         return false;
-    if (x >= INT64_C(100000000000))
-        unit = x < INT64_C(100000000000000)      ? 1000
+    if (!unit)
+        unit = x < INT64_C(100000000000)         ? 1
+               : x < INT64_C(100000000000000)    ? 1000
                : x < INT64_C(100000000000000000) ? 1000000
                                                  : 1000000000;
     /* below the unit, the fraction of the number continues */
@@ -492,6 +393,17 @@ static bool since_1970(const uint8_t *text, size_t len, struct stamp *out)
     return x >= YEAR_1 && x <= YEAR_9999;
 }
 
+/* /Date(1714557600000)/, in milliseconds; a zone before the bracket does not change the moment. */
+static bool net_form(const uint8_t *text, size_t len, struct stamp *out)
+{
+    unsigned digits;
+    if (len < 9 || memcmp(text, "/Date(", 6) != 0 || memcmp(text + len - 2, ")/", 2) != 0)
+        return false;
+    struct time_text zone = {text + len - 7, text + len - 2};
+    bool zoned = (take(&zone, '+') || take(&zone, '-')) && take_digits(&zone, 4, &digits);
+    return since_1970(text + 6, len - 8 - (zoned ? 5 : 0), 1000, out);
+}
+
 /* ---- all ------------------------------------------------------------------------------------- */
 
 bool time_read(struct time_context *x, const uint8_t *text, size_t len, struct stamp *out)
@@ -502,7 +414,7 @@ bool time_read(struct time_context *x, const uint8_t *text, size_t len, struct s
     size_t taken = take_time(x, text, len, &dated, out);
     if (taken)
         return taken == len;
-    return since_1970(text, len, out);
+    return since_1970(text, len, 0, out) || net_form(text, len, out);
 }
 
 size_t time_lead(struct time_context *x, const uint8_t *text, size_t len, struct stamp *out)
@@ -529,7 +441,7 @@ size_t time_lead_line(struct time_context *x, const uint8_t *line, size_t len, s
     if (part)
         take_fraction(&r, &out->nanoseconds);
     taken = (size_t)(r.at - start);
-    return take(&r, *bracket ? ']' : ' ') && (part || *bracket) && since_1970(start, taken, out)
+    return take(&r, *bracket ? ']' : ' ') && (part || *bracket) && since_1970(start, taken, 0, out)
                ? taken
                : 0;
 }

@@ -16,6 +16,7 @@
  *     Wed, 11 Oct 2023 22:14:15 GMT mail and HTTP
  *     1700000000.25                 since 1970: seconds below 10^11, then milliseconds below 10^14,
  *                                   microseconds below 10^17, nanoseconds
+ *     /Date(1714557600000)/         JSON of .NET, such as that of PowerShell 5: milliseconds since 1970
  *
  * A time without a zone is in the zone of the context. Of an hour that occurs twice the first is taken, one
  * that is skipped continues the time before it, and years range from 1 to 9999.
@@ -66,6 +67,8 @@ size_t time_write(struct stamp stamp, char out[TIME_NORMAL_MAX]);
 size_t time_normal(struct time_context *context, const uint8_t *text, size_t len,
                    char out[TIME_NORMAL_MAX]);
 
+/* Seconds east of UTC in the zone of the context, at a local time in seconds since 1970 as if it were UTC. */
+int64_t time_zone_offset(struct time_context *context, int64_t local);
 /* The zone of this machine by its name: TZ, else what /etc/localtime links to or is, else UTC. */
 void time_zone_here(char *out, size_t room);
 /* Is it in the zone database of this machine, or a rule such as CET-1CEST? libc takes any other name for UTC. */

@@ -132,6 +132,10 @@ done) >python.csv
 tamis index --segment 500 python.csv
 is trace-typed 0 17 "" 'tamis find python.csv time=2024-05-01T00:04:10..2024-05-01T00:04:20 -c'
 json trace-prunes 'tamis find python.csv --since 2024-05-01T00:04:50 --explain --json' 'd["matches"] == 17 and d["candidates"] < 4 < d["segments"]'
+# Windows events as PowerShell 5 writes them.
+printf '[\n{"Id": 4624, "TimeCreated": "\\/Date(1714557600000)\\/"},\n{"Id": 4625, "TimeCreated": "\\/Date(1714561200250)\\/"}\n]\n' >events.json
+tamis index --tz UTC events.json
+is time-of-powershell 0 $'Id\n4625' "" 'tamis find events.json --since 2024-05-01T11:00:00Z --fields Id'
 # What is given as a time is one, even where few values look like it.
 printf 'when,x\n2024-05-01,1\nnever,2\nnever,3\n2024-05-02,4\n' >given.csv
 tamis index --tz UTC --attrs when:time,x given.csv

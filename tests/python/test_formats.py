@@ -625,6 +625,17 @@ def test_years():
     assert times("", ["Jan  2 11:59:59", "Jan  2 12:00:01"], at)[1][2] == "2022-01-02T12:00:01Z"
 
 
+def test_times_of_powershell():
+    """Milliseconds since 1970, whatever their size; the zone that may follow changes nothing."""
+    lines = ["/Date(1714557600000)/", "/Date(1714557600250+0200)/", "/Date(0)/", "/Date(-1)/", "/Date(86400000-0700)/"]
+    assert [one and one[2] for one in times("Europe/Paris", lines)] == [
+        "2024-05-01T10:00:00Z", "2024-05-01T10:00:00.25Z", "1970-01-01T00:00:00Z", "1969-12-31T23:59:59.999Z",
+        "1970-01-02T00:00:00Z"]
+    for line in ("/Date()/", "/Date(-)/", "/Date(1x)/", "/Date(1)", "/Date(1+02)/", "/Date(1+02000)/", "/Date(1+0x00)/",
+                 "/Date(99999999999999999999)/", "/Date(999999999999999999)/", "/Date(/)/"):
+        assert times("", [line]) == [None], line
+
+
 def test_what_is_no_time():
     for line in ("", "x", "2024-13-01", "2024-02-30 10:00", "2024-05-01T25:00", "2024-05-01 10:00x",
                  "99/Oct/2000:13:55:36 -0700", "Oct 32 10:00:00", "12:00:00", "1.2.3", "1e9",
