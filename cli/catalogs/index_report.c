@@ -153,8 +153,11 @@ bool index_worth_keeping(const struct index_run *run)
     if (tell_misfits(run) || absent)
         tell_start(run);
     if (run->tally.count.records == 0 && run->tally.failed == 0)
-        complain("no record: %s: give CSV or TSV with a header, or one JSON object per line; see "
-                 "--format and --delimiter",
-                 run->inputs->root[0].path);
+        complain(
+            "no record: %s: %s", run->inputs->root[0].path,
+            run->inputs->dialect.records
+                ? "check the path in --records"
+                : "give CSV or TSV with a header, or one JSON object per line; see --format and "
+                  "--delimiter");
     return run->tally.count.records && absent < n;
 }

@@ -18,9 +18,13 @@ tamis_error pattern_compile(struct selection *s, tamis_reason *reason)
 {
     size_t at;
     char why[REGEX_WHY];
+    const char *name;
+    uint32_t group;
     if (!s->dialect.pattern)
         return fail(reason, TAMIS_EARG, "no pattern: give --pattern REGEX");
     s->pattern = regex_new(s->dialect.pattern, strlen(s->dialect.pattern), 0, why, &at);
+    if (s->pattern && !regex_group(s->pattern, 0, &name, &group))
+        return fail(reason, TAMIS_EARG, "--pattern: no named group, such as (?<user>[a-z]+)");
     if (s->pattern)
         return TAMIS_OK;
     return why[0] ? fail(reason, TAMIS_EARG, "--pattern: %s, at character %zu", why, at + 1)

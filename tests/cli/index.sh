@@ -282,6 +282,9 @@ holds interrupted-status 'await interrupted'
 printf 'hello world\nfoo bar\n' >plain.log
 is pattern-fits-none 0 2 $'tamis index: no line fits: --pattern (?<a>[0-9]+) (?<b>.*): check it; 2 lines are found only as text\ntamis index: plain.log begins: hello world' \
     'tamis index -o p.tamis --pattern "(?<a>[0-9]+) (?<b>.*)" plain.log; tamis find p.tamis -c --limit 9'
+trouble pattern-names-nothing '--pattern: no named group, such as .*user.*: see man pcre2pattern$' 'tamis index -o p2.tamis --pattern "(\w+)" plain.log'
+trouble records-nowhere 'no record: wrapped.json: check the path in --records$' \
+    'echo "{\"data\": {\"items\": [{\"id\": 1}]}}" >wrapped.json; tamis index --records items wrapped.json'
 trouble pattern-is-wrong '--pattern: missing closing parenthesis, at character 6: see man pcre2pattern$' 'tamis index -o p2.tamis --pattern "(?<a>" plain.log csv.csv'
 is pattern-fits-some 0 "" "" 'tamis index -o p.tamis --pattern "(?<a>[fo]+) (?<b>.*)" plain.log'
 is format-fits-none 0 1 $'tamis index: no line fits: --format combined: check it; 2 lines are found only as text\ntamis index: plain.log begins: hello world' \
