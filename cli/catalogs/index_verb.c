@@ -90,13 +90,16 @@ static bool find_base(struct index *x, const char *catalog)
     return refuse("%s: %s: check the name of its folder", strerror(errno), catalog);
 }
 
-/* A root that was given before, found by its earlier or its present name. */
+/* A root that was given before, found by its earlier or its present name, or another one of it. */
 static bool forget_root(struct index *x, const char *given)
 {
+    struct stat st;
     char *path = base_call(x->base, given);
     uint32_t i = 0;
+    if (stat(given, &st) != 0)
+        st = (struct stat){0}; /* it is gone */
     while (i < x->known.n_roots && strcmp(x->known.root[i].path, given) != 0 &&
-           !(path && strcmp(x->known.root[i].path, path) == 0))
+           !(path && same_root(x, x->known.root[i].path, path, &st)))
         i++;
     free(path);
     if (i == x->known.n_roots)

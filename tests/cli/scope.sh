@@ -115,6 +115,7 @@ is forgotten 1 "" "" 'tamis find named.tamis k=1'
 is forgotten-the-rest 0 3 "" 'tamis find named.tamis k=3'
 is forgotten-for-good 0 "" "" 'tamis index --update named.tamis'
 trouble forget-all 'no input is left: --forget: remove the catalog instead$' 'tamis index --update named.tamis --forget two.csv'
+is forget-by-another-name 0 "3" "" 'cp two.csv three.csv; cp two.csv four.csv; tamis index -o n3.tamis --attrs k two.csv ./three.csv four.csv; for f in ./two.csv $PWD/three.csv; do tamis index --update n3.tamis --forget $f; done; tamis find n3.tamis k=3'
 trouble forget-where 'no catalog to forget it: ' 'tamis index -o x.tamis --attrs k two.csv --forget two.csv'
 
 # An input that became something else is not waited for, and links do not lead out of a folder.
