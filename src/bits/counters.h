@@ -6,21 +6,14 @@
 #ifndef TAMIS_COUNTERS_H
 #define TAMIS_COUNTERS_H
 
-#include "base/base.h"
-#include "base/mem.h"
+#include "value_table.h"
 
 #define COUNTER_ESCAPE 15
 
-struct escape {
-    uint64_t position; /* plus 1; 0: free */
-    uint64_t value;
-};
-
 struct counters {
     struct block nibbles;
-    uint64_t n;             /* number of positions */
-    struct escape *escapes; /* open addressing, a power of two */
-    size_t room, used;
+    uint64_t n;           /* number of positions */
+    struct table escapes; /* of counters of 15: positions, under a name each, with their numbers */
 };
 
 bool counters_new(struct counters *counters, const tamis_allocator *a, uint64_t n);
