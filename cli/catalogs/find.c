@@ -1,8 +1,6 @@
 /* tamis find: prints the matching records of the inputs of catalogs. */
 #include "logs/find.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "distinct_growth.h"
-#include "logs/question.h"
 
 #define SAMPLE_FILES  256
 #define SAMPLE_TEXT   ((size_t)4 << 20)

@@ -4,19 +4,15 @@
 #include "index_verb.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "fleet/fleet.h"
 #include "ui/args.h"
 #include "read/attrs.h"
-#include "ui/out.h"
 #include "ui/progress.h"
-#include "ui/report.h"
 #include "ui/stop.h"
 #include "sets/set_file.h"
 

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/err.h"
 
 #define TEMPS 8 /* most processes that write one file at the same time */
 
