@@ -408,7 +408,7 @@ static bool take_question(struct find *f, struct words *words)
     return true;
 }
 
-/* A pattern of the shell matches both logs and logs.tamis: one catalog, which is asked once. */
+/* A pattern of the shell matches both logs and logs.tamis: one catalog, which is searched once. */
 static bool open_catalogs(struct find *f, char **operands, size_t n)
 {
     struct stat st, other;

@@ -266,7 +266,7 @@ static bool create(struct index *x, struct index_run *run, const uint8_t *key, t
     return succeeded(error, &reason, x->out) && begin(run, true);
 }
 
-/* Said once, before the inputs are read; each of them would refuse it. */
+/* Reported once, before the inputs are read; each of them would refuse it. */
 static bool pattern_is_valid(const char *pattern)
 {
     const struct dialect dialect = {.format = READ_PATTERN, .pattern = pattern};

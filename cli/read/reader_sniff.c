@@ -449,7 +449,7 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole,
     return found;
 }
 
-/* Does the sample look like a header with values, or like values alone? A line of text must not be taken for a
+/* Does the sample look like a header with values, or like values alone? A line of text must not be mistaken for a
    header, which is not a record. */
 static bool has_values(const struct dialect *d, const struct csv_sample *t, bool whole)
 {
