@@ -45,10 +45,8 @@ void counters_free(struct counters *counters, const tamis_allocator *a)
     *counters = (struct counters){0};
 }
 
-bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_t more)
+bool counters_widen(struct counters *counters, const tamis_allocator *a, size_t more)
 {
-    if (LIKELY(more <= table_fits(&counters->escapes)))
-        return true;
     bool made = table_reserve(&counters->escapes, a, more);
     table_reclaim(&counters->escapes, a); /* lookups do not read counters */
     return made;
@@ -77,19 +75,26 @@ static uint64_t sum_capped(uint64_t x, uint64_t y)
     return x + y < x ? UINT64_MAX : x + y;
 }
 
+/* Adds to a counter of 15, or to one that becomes 15. */
+static __attribute__((noinline)) uint64_t escape_add(struct counters *counters, uint64_t position,
+                                                     uint8_t value, uint64_t by)
+{
+    uint64_t name = escape_name(position);
+    if (value < COUNTER_ESCAPE) {
+        nibble_set(counters, position, COUNTER_ESCAPE);
+        table_add(&counters->escapes, name, sum_capped(value, by));
+        return value;
+    }
+    return table_add(&counters->escapes, name,
+                     min_u64(by, UINT64_MAX - table_get(&counters->escapes, name)));
+}
+
 uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
 {
     uint8_t value = nibble_get(counters, position);
-    if (UNLIKELY(value == COUNTER_ESCAPE)) {
-        uint64_t name = escape_name(position), before = table_get(&counters->escapes, name);
-        return table_add(&counters->escapes, name, min_u64(by, UINT64_MAX - before));
-    }
-    if (LIKELY(by < (uint64_t)COUNTER_ESCAPE - value)) {
-        nibble_set(counters, position, (uint8_t)(value + by));
-    } else {
-        nibble_set(counters, position, COUNTER_ESCAPE);
-        counters_escape(counters, position, sum_capped(value, by));
-    }
+    if (UNLIKELY(by >= (uint64_t)COUNTER_ESCAPE - value))
+        return escape_add(counters, position, value, by);
+    nibble_set(counters, position, (uint8_t)(value + by));
     return value;
 }
 
