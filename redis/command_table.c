@@ -9,173 +9,96 @@
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
+/*
+ * The arguments of a command, written as its page writes them: words of the command in capitals, [optional] ones in
+ * brackets, names of values in small letters, with ... after one that may be repeated. A colon comes before the type of a
+ * value, which otherwise is a string: integer, double, one of several words, or the number of the key spec of a key.
+ */
+#define ITEM        "key:0 item"
+#define ITEMS       "key:0 item..."
+#define CURSOR      "key:0 cursor:integer [WITHKEY]"
+#define CLOCK       "key:0 [AT nanoseconds:integer]"
+#define RECORD_ARGS "key:0 attribute=value..."
+#define CREATION                                                                                   \
+    " [EXPANSION expansion:integer] [NONSCALING]"                                                  \
+    " [GROWTH growth:fixed|dynamic|scalable|flexible|window|smooth] [WINDOW seconds:double]"       \
+    " [DELETABLE] [UNIQUE] [COMPACT] [LAYOUT layout] [HASH hash] [MAXMEM bytes:integer] [KEY hex]" \
+    " [AT nanoseconds:integer]"
+#define CF_INSERT "key:0 [CAPACITY capacity:integer] [NOCREATE] ITEMS item..."
+
+#define ARGS_MAX  24
+#define WORDS_MAX 8 /* to choose from */
+
 typedef RedisModuleCommandArg arg;
 
-#define ARG(what, text)                                           \
-    {                                                             \
-        .name = text, .type = RM_ARG_##what, .key_spec_index = -1 \
-    }
-#define ARG_OF_KEY(text, spec)                                   \
-    {                                                            \
-        .name = text, .type = RM_ARG_KEY, .key_spec_index = spec \
-    }
-#define ARG_SET(what, text, word)                                                 \
-    {                                                                             \
-        .name = text, .type = RM_ARG_##what, .key_spec_index = -1, .token = word, \
-        .flags = RM_ARG_OPTIONAL                                                  \
-    }
-#define ARG_MANY(what, text)                                                                \
-    {                                                                                       \
-        .name = text, .type = RM_ARG_##what, .key_spec_index = -1, .flags = RM_ARG_MULTIPLE \
-    }
+/* What the server is given; it copies it. */
+struct arguments {
+    arg arg[ARGS_MAX + 1], word[WORDS_MAX + 1];
+    char text[1024], name[ARGS_MAX][32]; /* name: of words, in small letters */
+};
 
-#define ARG_SET_MANY(what, text, word)                                            \
-    {                                                                             \
-        .name = text, .type = RM_ARG_##what, .key_spec_index = -1, .token = word, \
-        .flags = RM_ARG_OPTIONAL | RM_ARG_MULTIPLE                                \
+static void lower(char *to, size_t room, const char *text)
+{
+    snprintf(to, room, "%s", text);
+    for (char *p = to; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+}
+
+/* Reads the type of a value. */
+static void take_type(struct arguments *all, arg *a, char *what)
+{
+    char *rest;
+    if (isdigit((unsigned char)*what)) {
+        a->type = RM_ARG_KEY;
+        a->key_spec_index = *what - '0';
+    } else if (strchr(what, '|')) {
+        a->type = RM_ARG_ONEOF;
+        a->subargs = all->word;
+        for (arg *w = all->word; (what = strtok_r(what, "|", &rest)); what = NULL)
+            *w++ = (arg){.name = what, .type = RM_ARG_TOKEN, .token = what, .key_spec_index = -1};
+    } else {
+        a->type = strcmp(what, "integer") == 0 ? RM_ARG_INTEGER : RM_ARG_DOUBLE;
     }
+}
 
-static arg args_key[] = {ARG_OF_KEY("key", 0), {0}};
-static arg args_item[] = {ARG_OF_KEY("key", 0), ARG(STRING, "item"), {0}};
-static arg args_items[] = {ARG_OF_KEY("key", 0), ARG_MANY(STRING, "item"), {0}};
-static arg args_clock[] = {ARG_OF_KEY("key", 0), ARG_SET(INTEGER, "nanoseconds", "AT"), {0}};
-static arg args_cursor[] = {
-    ARG_OF_KEY("key", 0), ARG(INTEGER, "cursor"), ARG_SET(TOKEN, "withkey", "WITHKEY"), {0}};
-static arg args_chunk[] = {ARG_OF_KEY("key", 0), ARG(INTEGER, "cursor"), ARG(STRING, "data"), {0}};
-static arg args_load[] = {ARG_OF_KEY("key", 0),          ARG(INTEGER, "offset"),
-                          ARG(STRING, "data"),           ARG_SET(INTEGER, "bytes", "MAXMEM"),
-                          ARG_SET(STRING, "hex", "KEY"), {0}};
-
-static arg words_of_growth[] = {
-    {.name = "fixed", .type = RM_ARG_TOKEN, .token = "fixed", .key_spec_index = -1},
-    {.name = "dynamic", .type = RM_ARG_TOKEN, .token = "dynamic", .key_spec_index = -1},
-    {.name = "scalable", .type = RM_ARG_TOKEN, .token = "scalable", .key_spec_index = -1},
-    {.name = "flexible", .type = RM_ARG_TOKEN, .token = "flexible", .key_spec_index = -1},
-    {.name = "window", .type = RM_ARG_TOKEN, .token = "window", .key_spec_index = -1},
-    {.name = "smooth", .type = RM_ARG_TOKEN, .token = "smooth", .key_spec_index = -1},
-    {0}};
-
-#define ARGS_OF_CREATION                                                                    \
-    ARG_SET(INTEGER, "expansion", "EXPANSION"), ARG_SET(TOKEN, "nonscaling", "NONSCALING"), \
-        {.name = "growth",                                                                  \
-         .type = RM_ARG_ONEOF,                                                              \
-         .key_spec_index = -1,                                                              \
-         .token = "GROWTH",                                                                 \
-         .flags = RM_ARG_OPTIONAL,                                                          \
-         .subargs = words_of_growth},                                                       \
-        ARG_SET(DOUBLE, "seconds", "WINDOW"), ARG_SET(TOKEN, "deletable", "DELETABLE"),     \
-        ARG_SET(TOKEN, "unique", "UNIQUE"), ARG_SET(TOKEN, "compact", "COMPACT"),           \
-        ARG_SET(STRING, "layout", "LAYOUT"), ARG_SET(STRING, "hash", "HASH"),               \
-        ARG_SET(INTEGER, "bytes", "MAXMEM"), ARG_SET(STRING, "hex", "KEY"),                 \
-        ARG_SET(INTEGER, "nanoseconds", "AT")
-
-#define ARG_ITEMS                                                                      \
-    {                                                                                  \
-        .name = "item", .type = RM_ARG_STRING, .key_spec_index = -1, .token = "ITEMS", \
-        .flags = RM_ARG_MULTIPLE                                                       \
+static arg *arguments_read(struct arguments *all, const char *text)
+{
+    arg *a = all->arg;
+    const char *token = NULL;
+    bool optional = false;
+    char *rest;
+    memset(all, 0, sizeof *all);
+    snprintf(all->text, sizeof all->text, "%s", text);
+    for (char *word = all->text; (word = strtok_r(word, " ", &rest)); word = NULL) {
+        optional |= *word == '[';
+        word += *word == '[';
+        size_t len = strlen(word);
+        bool closes = word[len - 1] == ']', ends = closes || !optional;
+        word[len - closes] = 0;
+        if (isupper((unsigned char)*word)) {
+            token = word;
+            if (!closes)
+                continue;
+        }
+        char *many = strstr(word, "..."), *what = strchr(word, ':');
+        *a = (arg){.name = word, .token = token, .key_spec_index = -1};
+        a->flags = (optional ? RM_ARG_OPTIONAL : 0) | (many ? RM_ARG_MULTIPLE : 0);
+        if (many)
+            *many = 0;
+        if (what) {
+            *what = 0;
+            take_type(all, a, what + 1);
+        } else if (word == token) {
+            a->type = RM_ARG_TOKEN;
+            a->name = all->name[a - all->arg];
+            lower(all->name[a - all->arg], sizeof *all->name, word);
+        }
+        a++;
+        optional &= !ends;
+        token = ends ? NULL : token;
     }
-
-static arg args_reserve[] = {ARG_OF_KEY("key", 0),
-                             ARG(DOUBLE, "error_rate"),
-                             ARG(INTEGER, "capacity"),
-                             ARGS_OF_CREATION,
-                             {.name = "model",
-                              .type = RM_ARG_KEY,
-                              .key_spec_index = 1,
-                              .token = "LIKE",
-                              .flags = RM_ARG_OPTIONAL},
-                             {0}};
-static arg args_insert[] = {ARG_OF_KEY("key", 0),
-                            ARG_SET(INTEGER, "capacity", "CAPACITY"),
-                            ARG_SET(DOUBLE, "error_rate", "ERROR"),
-                            ARG_SET(TOKEN, "nocreate", "NOCREATE"),
-                            ARG_SET(TOKEN, "nx", "NX"),
-                            ARGS_OF_CREATION,
-                            ARG_ITEMS,
-                            {0}};
-static arg args_remove[] = {
-    ARG_OF_KEY("key", 0), ARG_SET(INTEGER, "nanoseconds", "AT"), ARG_ITEMS, {0}};
-static arg args_pairs[] = {ARG_OF_KEY("key", 0), ARG_MANY(STRING, "attribute=value"), {0}};
-static arg args_xreserve[] = {
-    ARG_OF_KEY("key", 0),
-    ARG(DOUBLE, "error_rate"),
-    ARG(INTEGER, "capacity"),
-    {.name = "n", .type = RM_ARG_INTEGER, .key_spec_index = -1, .token = "ATTRIBUTES"},
-    ARG_MANY(STRING, "attribute"),
-    ARG_SET_MANY(STRING, "combination", "COMBO"),
-    ARG_SET(TOKEN, "nocombos", "NOCOMBOS"),
-    ARG_SET(STRING, "verifier", "VERIFIER"),
-    ARGS_OF_CREATION,
-    {0}};
-static arg args_publish[] = {ARG_OF_KEY("key", 0),
-                             ARG_OF_KEY("stream", 1),
-                             ARG(STRING, "owner"),
-                             ARG_SET(DOUBLE, "miss", "MISS"),
-                             ARG_SET(DOUBLE, "false_rate", "FALSERATE"),
-                             ARG_SET(DOUBLE, "weights", "WEIGHTS"),
-                             ARG_SET(DOUBLE, "dirty", "DIRTY"),
-                             ARG_SET(DOUBLE, "max_age", "MAXAGE"),
-                             ARG_SET(DOUBLE, "beat", "BEAT"),
-                             ARG_SET(TOKEN, "withkey", "WITHKEY"),
-                             {0}};
-static arg args_bf_reserve[] = {ARG_OF_KEY("key", 0),
-                                ARG(DOUBLE, "error_rate"),
-                                ARG(INTEGER, "capacity"),
-                                ARG_SET(INTEGER, "expansion", "EXPANSION"),
-                                ARG_SET(TOKEN, "nonscaling", "NONSCALING"),
-                                {0}};
-static arg args_bf_insert[] = {ARG_OF_KEY("key", 0),
-                               ARG_SET(INTEGER, "capacity", "CAPACITY"),
-                               ARG_SET(DOUBLE, "error_rate", "ERROR"),
-                               ARG_SET(INTEGER, "expansion", "EXPANSION"),
-                               ARG_SET(TOKEN, "nocreate", "NOCREATE"),
-                               ARG_SET(DOUBLE, "ratio", "TIGHTENING"),
-                               ARG_SET(STRING, "bytes", "SEED"),
-                               ARG_SET(INTEGER, "n", "VALIDATESCALETO"),
-                               ARG_SET(TOKEN, "nonscaling", "NONSCALING"),
-                               ARG_ITEMS,
-                               {0}};
-static arg args_bf_info[] = {
-    ARG_OF_KEY("key", 0),
-    {.name = "field", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
-    {0}};
-static arg args_convert[] = {ARG_OF_KEY("key", 0),
-                             ARG_SET_MANY(STRING, "item", "ITEMS"),
-                             ARG_SET(TOKEN, "force", "FORCE"),
-                             {0}};
-static arg args_bf_load[] = {ARG_OF_KEY("key", 0), ARG(STRING, "data"), {0}};
-static arg args_ontop[] = {
-    ARG_OF_KEY("key", 0),
-    {.name = "data", .type = RM_ARG_STRING, .key_spec_index = -1, .flags = RM_ARG_OPTIONAL},
-    {.name = "option",
-     .type = RM_ARG_STRING,
-     .key_spec_index = -1,
-     .token = "RESERVE",
-     .flags = RM_ARG_OPTIONAL | RM_ARG_MULTIPLE},
-    ARG_SET(INTEGER, "bytes", "MAXMEM"),
-    {0}};
-static arg args_cf_reserve[] = {ARG_OF_KEY("key", 0),
-                                ARG(INTEGER, "capacity"),
-                                ARG_SET(INTEGER, "bucketsize", "BUCKETSIZE"),
-                                ARG_SET(INTEGER, "maxiterations", "MAXITERATIONS"),
-                                ARG_SET(INTEGER, "expansion", "EXPANSION"),
-                                {0}};
-static arg args_cf_insert[] = {ARG_OF_KEY("key", 0),
-                               ARG_SET(INTEGER, "capacity", "CAPACITY"),
-                               ARG_SET(TOKEN, "nocreate", "NOCREATE"),
-                               ARG_ITEMS,
-                               {0}};
-static arg args_fold[] = {ARG_OF_KEY("key", 0), ARG_SET(TOKEN, "restate", "RESTATE"), {0}};
-static arg args_merge[] = {
-    ARG_OF_KEY("destination", 0),
-    ARG(INTEGER, "numkeys"),
-    {.name = "source", .type = RM_ARG_KEY, .key_spec_index = 1, .flags = RM_ARG_MULTIPLE},
-    ARG_SET(TOKEN, "restate", "RESTATE"),
-    ARG_SET(TOKEN, "concat", "CONCAT"),
-    ARG_SET(TOKEN, "disjoint", "DISJOINT"),
-    {0}};
-static arg args_intersect[] = {
-    ARG_OF_KEY("destination", 0), ARG_OF_KEY("a", 1), ARG_OF_KEY("b", 1), {0}};
+    return all->arg;
+}
 
 /* ---- keys: which arguments are keys, and what is done with them -------------------------------- */
 
@@ -235,119 +158,127 @@ static const struct command {
     const char *flags;
     int arity;
     spec *keys;
-    arg *args;
+    const char *args;
     const char *summary, *complexity;
     RedisModuleCmdFunc bf; /* the handler of BF.name, or NULL */
-    arg *bf_args;
+    const char *bf_args;
 } commands[] = {
-    {"RESERVE", command_reserve, ADDS KEYED, -4, keys_reserve, args_reserve,
+    {"RESERVE", command_reserve, ADDS KEYED, -4, keys_reserve,
+     "key:0 error_rate:double capacity:integer" CREATION " [LIKE model:1]",
      "Creates an empty filter with a total error rate and a capacity", "O(1)", command_bf_reserve,
-     args_bf_reserve},
-    {"ADD", command_add, ADDS " fast", 3, keys_add, args_item,
+     "key:0 error_rate:double capacity:integer [EXPANSION expansion:integer] [NONSCALING]"},
+    {"ADD", command_add, ADDS " fast", 3, keys_add, ITEM,
      "Adds an item, creating the filter if needed; false if it may have been there already",
-     "O(k) for k hashes", command_bf_add, args_item},
-    {"MADD", command_madd, ADDS, -3, keys_add, args_items,
-     "Adds items, creating the filter if needed", "O(k n) for n items", command_bf_madd,
-     args_items},
-    {"INSERT", command_insert, ADDS, -4, keys_add, args_insert,
+     "O(k) for k hashes", command_bf_add, ITEM},
+    {"MADD", command_madd, ADDS, -3, keys_add, ITEMS, "Adds items, creating the filter if needed",
+     "O(k n) for n items", command_bf_madd, ITEMS},
+    {"INSERT", command_insert, ADDS, -4, keys_add,
+     "key:0 [CAPACITY capacity:integer] [ERROR error_rate:double] [NOCREATE] [NX]" CREATION
+     " ITEMS item...",
      "Adds items, creating the filter with these parameters if needed", "O(k n) for n items",
-     command_bf_insert, args_bf_insert},
-    {"EXISTS", command_exists, READS, 3, keys_read, args_item,
+     command_bf_insert,
+     "key:0 [CAPACITY capacity:integer] [ERROR error_rate:double] [EXPANSION expansion:integer] [NOCREATE] [TIGHTENING ratio:double] [SEED bytes] [VALIDATESCALETO n:integer] [NONSCALING] ITEMS item..."},
+    {"EXISTS", command_exists, READS, 3, keys_read, ITEM,
      "Returns whether an item may be there; 0 is certain", "O(k) for k hashes", command_bf_exists,
-     args_item},
-    {"MEXISTS", command_mexists, SCANS, -3, keys_read, args_items,
+     ITEM},
+    {"MEXISTS", command_mexists, SCANS, -3, keys_read, ITEMS,
      "Returns for each item whether it may be there; 0 is certain", "O(k n) for n items",
-     command_bf_mexists, args_items},
-    {"DEL", command_del, REMOVES " fast", 3, keys_remove, args_item,
+     command_bf_mexists, ITEMS},
+    {"DEL", command_del, REMOVES " fast", 3, keys_remove, ITEM,
      "Removes an item that was added: 1 removed, 0 not there, 2 pending", "O(k) for k hashes", NULL,
      NULL},
-    {"MDEL", command_mdel, REMOVES, -3, keys_remove, args_items, "Removes items that were added",
+    {"MDEL", command_mdel, REMOVES, -3, keys_remove, ITEMS, "Removes items that were added",
      "O(k n) for n items", NULL, NULL},
-    {"REMOVE", command_remove, REMOVES, -4, keys_remove, args_remove,
+    {"REMOVE", command_remove, REMOVES, -4, keys_remove, CLOCK " ITEMS item...",
      "Removes items that were added, with the time of the removal", "O(k n) for n items", NULL,
      NULL},
-    {"CARD", command_card, READS, 2, keys_read, args_key,
-     "Returns the number of items added and not removed", "O(1)", command_card, args_key},
-    {"INFO", command_info, SCANS, -2, keys_read, args_key,
+    {"CARD", command_card, READS, 2, keys_read, "key:0",
+     "Returns the number of items added and not removed", "O(1)", command_card, "key:0"},
+    {"INFO", command_info, SCANS, -2, keys_read, "key:0",
      "Returns parameters, size, fill and the present estimate of the error rate",
-     "O(bytes), less for large filters; BF.INFO: O(1)", command_bf_info, args_bf_info},
-    {"CLEAR", command_clear, REMOVES, -2, keys_clear, args_clock,
+     "O(bytes), less for large filters; BF.INFO: O(1)", command_bf_info, "key:0 [field]"},
+    {"CLEAR", command_clear, REMOVES, -2, keys_clear, CLOCK,
      "Empties a filter and keeps its parameters", "O(1)", NULL, NULL},
-    {"FORGET", command_forget, REMOVES, -2, keys_clear, args_clock,
+    {"FORGET", command_forget, REMOVES, -2, keys_clear, CLOCK,
      "Drops items older than the window, as adds do", "O(1)", NULL, NULL},
-    {"MERGE", command_merge, ADDS KEYED, -4, keys_merge, args_merge,
+    {"MERGE", command_merge, ADDS KEYED, -4, keys_merge,
+     "destination:0 numkeys:integer source:1... [RESTATE] [CONCAT] [DISJOINT]",
      "Merges filters into a destination, creating it if needed", "O(bytes)", NULL, NULL},
-    {"INTERSECT", command_intersect, ADDS, 4, keys_intersect, args_intersect,
+    {"INTERSECT", command_intersect, ADDS, 4, keys_intersect, "destination:0 a:1 b:1",
      "Creates a filter of the bits that two filters have in common", "O(bytes)", NULL, NULL},
-    {"FOLD", command_fold, REMOVES, -2, keys_update, args_fold,
+    {"FOLD", command_fold, REMOVES, -2, keys_update, "key:0 [RESTATE]",
      "Halves the memory of a filter that is at most half full", "O(bytes)", NULL, NULL},
-    {"XRESERVE", command_xreserve, ADDS, -7, keys_write, args_xreserve,
+    {"XRESERVE", command_xreserve, ADDS, -7, keys_write,
+     "key:0 error_rate:double capacity:integer ATTRIBUTES n:integer attribute... [COMBO combination...] [NOCOMBOS] [VERIFIER verifier]" CREATION,
      "Creates an empty set of records with named attributes", "O(1)", NULL, NULL},
-    {"XADD", command_xadd, ADDS " fast", -3, keys_add, args_pairs, "Adds a record",
+    {"XADD", command_xadd, ADDS " fast", -3, keys_add, RECORD_ARGS, "Adds a record",
      "O(k a) for a attributes", NULL, NULL},
-    {"XDEL", command_xdel, REMOVES " fast", -3, keys_remove, args_pairs,
+    {"XDEL", command_xdel, REMOVES " fast", -3, keys_remove, RECORD_ARGS,
      "Removes a record that was added: 1 removed, 0 not there, 2 pending",
      "O(k a) for a attributes", NULL, NULL},
-    {"XQUERY", command_xquery, SCANS, -3, keys_read, args_pairs,
+    {"XQUERY", command_xquery, SCANS, -3, keys_read, RECORD_ARGS,
      "Returns whether a record with these values may be there, and whether they were verified together",
      "O(k n) for n values", NULL, NULL},
-    {"XINFO", command_xinfo, SCANS, 2, keys_read, args_key,
+    {"XINFO", command_xinfo, SCANS, 2, keys_read, "key:0",
      "Returns attributes, combinations, size and rates of a set of records",
      "O(bytes), less for large ones", NULL, NULL},
-    {"PUBLISH", command_publish, ADDS, -4, keys_publish, args_publish,
+    {"PUBLISH", command_publish, ADDS, -4, keys_publish,
+     "key:0 stream:1 owner [MISS miss:double] [FALSERATE false_rate:double] [WEIGHTS weights:double] [DIRTY dirty:double] [MAXAGE max_age:double] [BEAT beat:double] [WITHKEY]",
      "Keeps copies of a filter within a stated error by messages in a stream",
      "O(bytes) once, then O(changes)", NULL, NULL},
-    {"UNPUBLISH", command_unpublish, REMOVES, 2, keys_update, args_key, "Stops publishing a filter",
+    {"UNPUBLISH", command_unpublish, REMOVES, 2, keys_update, "key:0", "Stops publishing a filter",
      "O(1)", NULL, NULL},
-    {"DUMP", command_dump, SCANS, -3, keys_read, args_cursor,
+    {"DUMP", command_dump, SCANS, -3, keys_read, CURSOR,
      "Returns the value as bytes of a .tamis file, in pieces, as of one moment",
      "O(bytes of the piece)", NULL, NULL},
-    {"LOAD", command_load, ADDS, -4, keys_write, args_load,
+    {"LOAD", command_load, ADDS, -4, keys_write,
+     "key:0 offset:integer data [MAXMEM bytes:integer] [KEY hex]",
      "Creates a value from the bytes of a .tamis file, in pieces", "O(bytes of the piece)", NULL,
      NULL},
-    {"CONVERT", command_convert, ADDS, -2, keys_update, args_convert,
+    {"CONVERT", command_convert, ADDS, -2, keys_update, "key:0 [ITEMS item...] [FORCE]",
      "Converts a filter of RedisBloom, once its items have been given again", "O(k n) for n items",
      NULL, NULL},
-    {"ONTOP", command_ontop, ADDS, -3, keys_update, args_ontop,
+    {"ONTOP", command_ontop, ADDS, -3, keys_update,
+     "key:0 [data] [RESERVE option...] [MAXMEM bytes:integer]",
      "Replicates what was added to a filter of RedisBloom", "O(bytes)", NULL, NULL},
-    {"SCANDUMP", command_scandump, SCANS, -3, keys_read, args_cursor,
-     "Returns a filter in pieces for LOADCHUNK", "O(bytes of the piece)", command_scandump,
-     args_cursor},
-    {"LOADCHUNK", command_loadchunk, ADDS, 4, keys_write, args_chunk,
+    {"SCANDUMP", command_scandump, SCANS, -3, keys_read, CURSOR,
+     "Returns a filter in pieces for LOADCHUNK", "O(bytes of the piece)", command_scandump, CURSOR},
+    {"LOADCHUNK", command_loadchunk, ADDS, 4, keys_write, "key:0 cursor:integer data",
      "Creates a filter from the pieces of SCANDUMP", "O(bytes of the piece)", command_bf_loadchunk,
-     args_chunk},
+     "key:0 cursor:integer data"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static const struct command cuckoo_commands[] = {
-    {"RESERVE", command_cf_reserve, ADDS, -3, keys_write, args_cf_reserve,
+    {"RESERVE", command_cf_reserve, ADDS, -3, keys_write,
+     "key:0 capacity:integer [BUCKETSIZE bucketsize:integer] [MAXITERATIONS maxiterations:integer] [EXPANSION expansion:integer]",
      "Creates an empty deletable filter", "O(1)", NULL, NULL},
-    {"ADD", command_cf_add, ADDS " fast", 3, keys_add, args_item,
+    {"ADD", command_cf_add, ADDS " fast", 3, keys_add, ITEM,
      "Adds an item, even if it is there already", "O(k) for k hashes", NULL, NULL},
-    {"ADDNX", command_cf_addnx, ADDS " fast", 3, keys_add, args_item,
+    {"ADDNX", command_cf_addnx, ADDS " fast", 3, keys_add, ITEM,
      "Adds an item unless it may be there already", "O(k) for k hashes", NULL, NULL},
-    {"INSERT", command_cf_insert, ADDS, -4, keys_add, args_cf_insert,
+    {"INSERT", command_cf_insert, ADDS, -4, keys_add, CF_INSERT,
      "Adds items, creating the filter with this capacity if needed", "O(k n) for n items", NULL,
      NULL},
-    {"INSERTNX", command_cf_insertnx, ADDS, -4, keys_add, args_cf_insert,
+    {"INSERTNX", command_cf_insertnx, ADDS, -4, keys_add, CF_INSERT,
      "Adds the items that are not there yet", "O(k n) for n items", NULL, NULL},
-    {"EXISTS", command_bf_exists, READS, 3, keys_read, args_item,
+    {"EXISTS", command_bf_exists, READS, 3, keys_read, ITEM,
      "Returns whether an item may be there; 0 is certain", "O(k) for k hashes", NULL, NULL},
-    {"MEXISTS", command_bf_mexists, SCANS, -3, keys_read, args_items,
+    {"MEXISTS", command_bf_mexists, SCANS, -3, keys_read, ITEMS,
      "Returns for each item whether it may be there; 0 is certain", "O(k n) for n items", NULL,
      NULL},
-    {"COUNT", command_cf_count, READS, 3, keys_read, args_item,
+    {"COUNT", command_cf_count, READS, 3, keys_read, ITEM,
      "Returns how often an item may be there; never too low", "O(k) for k hashes", NULL, NULL},
-    {"DEL", command_cf_del, REMOVES " fast", 3, keys_remove, args_item,
+    {"DEL", command_cf_del, REMOVES " fast", 3, keys_remove, ITEM,
      "Removes one occurrence of an item that was added", "O(k) for k hashes", NULL, NULL},
-    {"INFO", command_cf_info, READS, 2, keys_read, args_key, "Returns size, items and parameters",
+    {"INFO", command_cf_info, READS, 2, keys_read, "key:0", "Returns size, items and parameters",
      "O(1)", NULL, NULL},
-    {"COMPACT", command_cf_compact, READS, 2, keys_read, args_key,
+    {"COMPACT", command_cf_compact, READS, 2, keys_read, "key:0",
      "Does nothing: removals take effect at once", "O(1)", NULL, NULL},
-    {"SCANDUMP", command_cf_scandump, SCANS, -3, keys_read, args_cursor,
+    {"SCANDUMP", command_cf_scandump, SCANS, -3, keys_read, CURSOR,
      "Returns a filter in pieces for LOADCHUNK", "O(bytes of the piece)", NULL, NULL},
-    {"LOADCHUNK", command_cf_loadchunk, ADDS, 4, keys_write, args_chunk,
+    {"LOADCHUNK", command_cf_loadchunk, ADDS, 4, keys_write, "key:0 cursor:integer data",
      "Creates a filter from the pieces of SCANDUMP", "O(bytes of the piece)", NULL, NULL},
 };
 
@@ -357,7 +288,7 @@ static const struct command bf_load = {"LOAD",
                                        ADDS,
                                        3,
                                        keys_write,
-                                       args_bf_load,
+                                       "key:0 data",
                                        "Creates a value from the bytes of a .tamis file",
                                        "O(bytes)",
                                        NULL,
@@ -368,9 +299,9 @@ enum { CUCKOO_COMMANDS = sizeof cuckoo_commands / sizeof *cuckoo_commands };
 /* In lower case, as the server names its own commands in messages. */
 static void command_name(char name[40], const char *prefix, const struct command *c)
 {
-    snprintf(name, 40, "%s.%s", prefix, c->name);
-    for (char *p = name; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
+    char text[40];
+    snprintf(text, sizeof text, "%s.%s", prefix, c->name);
+    lower(name, 40, text);
 }
 
 /* Redis 7.2 has categories for commands of modules, Redis 7.4 also categories made by modules. */
@@ -385,11 +316,12 @@ static void set_categories(RedisModuleCommand *command, const char *flags, const
 }
 
 static bool add_command(RedisModuleCtx *ctx, const char *prefix, const struct command *c,
-                        RedisModuleCmdFunc run, arg *args)
+                        RedisModuleCmdFunc run, const char *args)
 {
     static const RedisModuleCommandInfoVersion version = {1, sizeof(RedisModuleCommandHistoryEntry),
                                                           sizeof(RedisModuleCommandKeySpec),
                                                           sizeof(RedisModuleCommandArg)};
+    struct arguments arguments;
     char name[40];
     command_name(name, prefix, c);
     spec *keys = strcmp(prefix, "BF") == 0 && c->keys == keys_reserve ? keys_write : c->keys;
@@ -399,7 +331,7 @@ static bool add_command(RedisModuleCtx *ctx, const char *prefix, const struct co
                                    .since = SINCE,
                                    .arity = c->arity,
                                    .key_specs = keys,
-                                   .args = args};
+                                   .args = arguments_read(&arguments, args)};
     if (rm.CreateCommand(ctx, name, run, c->flags, 1, 1, 1) != RM_OK)
         return false;
     RedisModuleCommand *command = rm.GetCommand(ctx, name);

@@ -5,7 +5,6 @@
  */
 #include "module.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

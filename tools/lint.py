@@ -333,11 +333,13 @@ def rule_leftovers(tree):
 
 
 def rule_root(tree):
-    """what is at the root is in README's map, and nothing else is there"""
-    shown = {line.split()[0].split("/")[0] for line in tree.text("README.md").split("## Map")[1].split("```")[1].split("\n")
+    """what is at the root is in README's map, and nothing else is there; so are the folders of tests"""
+    shown = {line.split()[0] for line in tree.text("README.md").split("## Map")[1].split("```")[1].split("\n")
              if line[:1].strip()}
-    return ["%s is not in README.md's map" % name for name in sorted({p.split("/")[0] for p in tree.paths})
-            if name not in shown | {".gitignore", "README.md"}]
+    root = {p.split("/")[0] for p in tree.paths} - {".gitignore", "README.md"}
+    tests = {"/".join(p.split("/")[:2]) + "/" for p in tree.paths if p.startswith("tests/") and p.count("/") > 1}
+    return ["%s is not in README.md's map" % name
+            for name in sorted((root - {entry.split("/")[0] for entry in shown}) | (tests - shown))]
 
 
 def rule_mutations(_tree):

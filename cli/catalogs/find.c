@@ -1,8 +1,6 @@
 /* tamis find: prints the matching records of the inputs of catalogs. */
 #include "logs/find.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -416,7 +414,7 @@ static bool take_question(struct find *f, struct words *words)
     return true;
 }
 
-/* A pattern of the shell matches both logs and logs.tamis: one catalog, which is asked once. */
+/* A pattern of the shell matches both logs and logs.tamis: one catalog, which is searched once. */
 static bool open_catalogs(struct find *f, char **operands, size_t n)
 {
     struct stat st, other;

@@ -11,7 +11,7 @@
  *                            attribute is taken whatever it costs, unless lines have their words: where
  *                            records have 30 bytes nothing else fits, and find would read everything
  *     worth                  share of records that have it * log2(distinct values) * how often people
- *                            ask for it: addresses and names more than numbers, sentences least
+ *                            search for it: addresses and names more than numbers, sentences least
  *
  * The number of distinct values in a segment is extrapolated from its growth in the sample (distinct_growth.h).
  */
@@ -23,7 +23,6 @@
 #include <string.h>
 
 #include "distinct_growth.h"
-#include "logs/question.h"
 
 #define SAMPLE_FILES  256
 #define SAMPLE_TEXT   ((size_t)4 << 20)

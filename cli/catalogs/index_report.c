@@ -65,8 +65,8 @@ void index_report(const struct index_run *run, const struct update *u, bool json
             (unsigned long long)t->inputs, (unsigned long long)t->count.unfit,
             (unsigned long long)t->count.bad, 1e-6 * (double)t->bytes, time, 1e-6 * (double)bytes);
         if (t->headers)
-            remark("%llu row%s with names of columns taken for a header, not a record",
-                   (unsigned long long)t->headers, t->headers == 1 ? "" : "s");
+            remark("header rows after the first, not counted as records: %llu",
+                   (unsigned long long)t->headers);
     }
 }
 

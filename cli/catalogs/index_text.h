@@ -7,7 +7,7 @@
 
 struct text_tally {
     struct counts count; /* damaged ones are gathered too */
-    uint64_t headers;    /* rows that were taken for a header, not a record */
+    uint64_t headers;    /* rows that were treated as headers, not records */
     uint64_t present;    /* bit i: some record has attribute i */
     uint64_t bad_line;   /* lines of the text before the first bad record */
     const char *complaint;

@@ -4,19 +4,15 @@
 #include "index_verb.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "fleet/fleet.h"
 #include "ui/args.h"
 #include "read/attrs.h"
-#include "ui/out.h"
 #include "ui/progress.h"
-#include "ui/report.h"
 #include "ui/stop.h"
 #include "sets/set_file.h"
 
@@ -273,7 +269,7 @@ static bool create(struct index *x, struct index_run *run, const uint8_t *key, t
     return succeeded(error, &reason, x->out) && begin(run, true);
 }
 
-/* Said once, before the inputs are read; each of them would refuse it. */
+/* Reported once, before the inputs are read; each of them would refuse it. */
 static bool pattern_is_valid(const char *pattern)
 {
     const struct dialect dialect = {.format = READ_PATTERN, .pattern = pattern};

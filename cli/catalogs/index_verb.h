@@ -27,7 +27,7 @@ struct task {
 struct index_tally {
     uint64_t inputs, bytes, segments; /* read in this run */
     struct counts count;
-    uint64_t headers; /* rows after the first that were taken for a header, not a record */
+    uint64_t headers; /* rows after the first that were treated as headers, not records */
     uint64_t failed;  /* inputs that could not be read to the end */
     uint64_t present; /* attributes that some record had */
 };

@@ -6,7 +6,6 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/err.h"
 #include "fleet/fleet.h"
 #include "index_verb.h"
 #include "index_text.h"

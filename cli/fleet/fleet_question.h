@@ -39,7 +39,7 @@ bool travelling_write(const struct travelling *q, struct bytes *out);
 /* Reads an untrusted question. False after complaining. */
 bool travelling_read(struct travelling *q, int fd);
 void travelling_free(struct travelling *q);
-/* What it asks of catalogs, and prints: the counts, once everything was read. */
+/* How it queries catalogs, and what it prints: the counts, once everything was read. */
 struct target_question travelling_asks(const struct travelling *q);
 void travelling_counts(const struct travelling *q, struct tally *tally, uint64_t matches);
 

@@ -307,7 +307,7 @@ static bool take_host(struct syncing *s, const char *name)
         read = fetch_bytes(s, name, &bytes) == 1 &&
                manifest_read(&m, bytes.data, bytes.len, false, &s->copies->seal) &&
                strcmp(m.host, name) == 0;
-        old = read && m.version < h->version; /* put back by an attacker, or from a backup */
+        old = read && m.version < h->version; /* replayed, or from a backup */
         read &= !old;
         good = !s->failed;
         if (!read || !good) {

@@ -1,5 +1,4 @@
 /* tamis where: the hosts and days that may have a record. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "fleet.h"

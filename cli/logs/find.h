@@ -1,7 +1,7 @@
 /*
  * tamis find: the records that match, reading only segments that may have one.
  *
- *     question  what is asked, of the catalog and of a record (question.h)
+ *     question  the query as clauses, for catalogs and for records (question.h)
  *     places    what has to be read: parts of candidate segments, tails of files that grew, files
  *               that changed; in the order of the inputs
  *     scan      reads them with several threads and prints the matches in that order

@@ -1,4 +1,4 @@
-/* tamis find CATALOG without a question: lists what can be asked. */
+/* tamis find CATALOG without a question: lists the attributes that can be queried. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* Prints a matching record: the record itself, some of its fields, or JSON. */
-#include <stdio.h>
 #include <string.h>
 
 #include "find.h"

@@ -1,11 +1,8 @@
 /* Catalogs, and the question as each of them interprets it. See find_target.h. */
 #include "find_target.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "question_parts.h"

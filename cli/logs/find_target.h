@@ -29,7 +29,7 @@ struct target {
     struct places places;
 };
 
-/* What all of them are asked. */
+/* The query, the same for all of them. */
 struct target_question {
     char **words;
     size_t n;
@@ -62,7 +62,7 @@ bool targets_read(struct target *targets, size_t n, const struct target_question
    then. If some records were not read, because they cannot match or because reading was `stopped`
    at --limit, it only remarks that none of those read has it. */
 bool targets_unseen(struct target *targets, size_t n, bool stopped);
-/* Prints what can be asked; returns the exit status. */
+/* Prints the attributes that can be queried; returns the exit status. */
 int targets_about(struct target *targets, size_t n, bool json);
 
 /* Words of 64 bits for the segments. */

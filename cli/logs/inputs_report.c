@@ -1,6 +1,5 @@
 /* tamis info --inputs: every input of a catalog in its present state, and everything that is
    skipped. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
 
 #include "inputs.h"
 #include "question_check.h"
-#include "question_parts.h"
 
 /* The conditions being made. All keys are in one array, which moves as it grows. */
 struct condition_list {

@@ -162,18 +162,11 @@ static const struct range *in_ranges(struct check *k, const struct clause *c, ta
                                      const struct read_value *v, const struct span *normal, bool is)
 {
     struct stamp time = {0};
-    size_t n = 0;
     if (type == TAMIS_TIME && time_read(&k->time, v->data, v->len, &time))
         k->timed = is = true;
     if (!is)
         return NULL;
-    for (size_t end = c->n_ranges, half; n < end;) {
-        half = n + (end - n) / 2;
-        if (begins(&c->range[half], type, normal, &time))
-            n = half + 1;
-        else
-            end = half;
-    }
+    size_t n = SEARCH(i, c->n_ranges, begins(&c->range[i], type, normal, &time));
     const struct range *widest = n ? &c->range[c->range[n - 1].widest] : NULL;
     return widest && ends(widest, type, normal, &time) ? widest : NULL;
 }

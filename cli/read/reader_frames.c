@@ -6,8 +6,6 @@
  */
 #include "reader_source.h"
 
-#include <stdlib.h>
-
 #include "base/err.h"
 
 #if defined TAMIS_HAVE_BZ2 || defined TAMIS_HAVE_LZMA || defined TAMIS_HAVE_LZ4

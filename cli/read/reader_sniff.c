@@ -457,8 +457,8 @@ static enum read_format line_format(const uint8_t *text, size_t len, bool whole,
     return found;
 }
 
-/* Does the sample look like a header with values, or like values alone? A line of text must not be taken for a
-   header, which is not a record: commas alone do not make one of it. */
+/* Does the sample look like a header with values, or like values alone? A line of text must not be mistaken for a
+   header, which is not a record: commas alone do not make it one. */
 static bool has_values(const struct dialect *d, const struct csv_sample *t, bool whole)
 {
     if (d->headless || d->tables)

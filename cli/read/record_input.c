@@ -1,7 +1,6 @@
 /* Records from arguments or standard input. See record_input.h. */
 #include "record_input.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

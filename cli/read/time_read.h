@@ -71,7 +71,7 @@ size_t time_normal(struct time_context *context, const uint8_t *text, size_t len
 int64_t time_zone_offset(struct time_context *context, int64_t local);
 /* The zone of this machine by its name: TZ, else what /etc/localtime links to or is, else UTC. */
 void time_zone_here(char *out, size_t room);
-/* Is it in the zone database of this machine, or a rule such as CET-1CEST? libc takes any other name for UTC. */
+/* Is it in the zone database of this machine, or a rule such as CET-1CEST? libc treats any other name as UTC. */
 bool time_zone_known(const char *zone);
 
 #endif

@@ -9,9 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #define WAIT_S    5 /* for a follower that does not answer */
 #define HEAD_MOST ((size_t)64 << 10)

@@ -1,5 +1,4 @@
 /* tamis forget: removes owners that will not come back, from a carrier or from a folder of copies. */
-#include <errno.h>
 #include <string.h>
 
 #include "fleet/fleet.h"

@@ -229,7 +229,7 @@ static void serve_own_metrics(const struct serve_counts *s)
         put_format("tamis_http_requests_total{code=\"%s\"} %llu\n", codes[i],
                    (unsigned long long)atomic_load(&s->requests[i]));
     single("tamis_http_connections", "gauge", "Open now", (double)atomic_load(&s->connections));
-    single("tamis_located_keys_total", "counter", "Keys asked for", (double)atomic_load(&s->keys));
+    single("tamis_located_keys_total", "counter", "Keys looked up", (double)atomic_load(&s->keys));
     metric("tamis_locate_seconds", "histogram", "From a whole request to its answer");
     for (size_t i = 0; i < SERVE_BUCKETS; i++) {
         sum += atomic_load(&s->bucket[i]);

@@ -1,7 +1,6 @@
 /* tamis diff, apply: the change between two versions of a filter, as bytes. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

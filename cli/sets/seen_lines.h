@@ -29,7 +29,7 @@ const tamis_filter *sieve_family(const struct sieve *sieve);
 tamis_error sieve_add(struct sieve *sieve, const tamis_digest *digests, size_t n, uint8_t *fresh);
 /* Announces how many keys are still to come, new or not; 0: unknown. */
 void sieve_foresee(struct sieve *sieve, uint64_t keys);
-/* The expected number of new keys taken for old ones, given the levels' sizes and loads. */
+/* The expected number of new keys mistaken for old ones, given the levels' sizes and loads. */
 double sieve_lost(const struct sieve *sieve);
 
 #endif

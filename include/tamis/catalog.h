@@ -181,7 +181,7 @@ TAMIS_API bool tamis_catalog_bounds(const tamis_catalog *catalog, uint64_t segme
 TAMIS_API tamis_error tamis_gather_bounds(tamis_gather *gather, const tamis_catalog *catalog,
                                           uint64_t segment, tamis_reason *reason);
 /* Adds segments of another catalog, whose schema must be alike, with their tags: segment i if bit i of
-   `segments` is set (NULL: all). Columns are copied unchanged, so columns of one size lie side by side
+   `segments` is set (NULL: all). Columns are copied unchanged, so columns of one size are adjacent,
    whichever catalog they come from. A writer that joins writes no front filters. After an error the
    writer can only be abandoned. */
 TAMIS_API tamis_error tamis_catalog_join(tamis_catalog_writer *writer, const tamis_catalog *from,

@@ -18,47 +18,16 @@ static void nibble_set(struct counters *counters, uint64_t position, uint8_t val
     *byte = (uint8_t)((*byte & ~(15u << shift)) | (unsigned)value << shift);
 }
 
-/* ---- the side table -------------------------------------------------------------------------- */
-
-/* Folded twice: folded once it is nearly linear in the position, and for one secret in a
-   hundred, neighbouring positions formed runs of 100 slots and more instead of 16 (measured with
-   40,000 in 131,072). */
-static size_t escape_home(const struct counters *counters, uint64_t position)
+/* Keyed, so that nobody can choose positions that crowd the table: without the secret, 40,000 of them
+   could form one run of slots. */
+static uint64_t escape_name(uint64_t position)
 {
-    uint64_t secret = process_secret();
-    return mul_fold(mul_fold(position ^ GOLDEN, secret), secret) & (counters->room - 1);
-}
-
-static struct escape *escape_find(const struct counters *counters, uint64_t position)
-{
-    size_t i = escape_home(counters, position);
-    while (counters->escapes[i].position != position + 1)
-        i = (i + 1) & (counters->room - 1);
-    return &counters->escapes[i];
+    return mix64(position + process_secret());
 }
 
 void counters_escape(struct counters *counters, uint64_t position, uint64_t value)
 {
-    size_t i = escape_home(counters, position);
-    while (counters->escapes[i].position != 0)
-        i = (i + 1) & (counters->room - 1);
-    counters->escapes[i] = (struct escape){position + 1, value};
-    counters->used++;
-}
-
-/* Closes the gap by moving back entries that would no longer be found. */
-static void escape_delete(struct counters *counters, struct escape *gone)
-{
-    size_t mask = counters->room - 1, hole = (size_t)(gone - counters->escapes);
-    for (size_t i = (hole + 1) & mask; counters->escapes[i].position; i = (i + 1) & mask) {
-        size_t home = escape_home(counters, counters->escapes[i].position - 1);
-        if (((i - home) & mask) >= ((i - hole) & mask)) {
-            counters->escapes[hole] = counters->escapes[i];
-            hole = i;
-        }
-    }
-    counters->escapes[hole].position = 0;
-    counters->used--;
+    table_add(&counters->escapes, escape_name(position), value);
 }
 
 /* ---- counters -------------------------------------------------------------------------------- */
@@ -72,50 +41,32 @@ bool counters_new(struct counters *counters, const tamis_allocator *a, uint64_t 
 void counters_free(struct counters *counters, const tamis_allocator *a)
 {
     block_free(a, &counters->nibbles);
-    mem_free(a, counters->escapes, counters->room, sizeof *counters->escapes);
+    table_free(&counters->escapes, a);
     *counters = (struct counters){0};
 }
 
-bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_t more)
+bool counters_widen(struct counters *counters, const tamis_allocator *a, size_t more)
 {
-    size_t need = 2 * (counters->used + more);
-    if (LIKELY(need <= counters->room))
-        return true;
-    struct counters grown = *counters;
-    grown.room = counters->room ? counters->room : 64;
-    while (grown.room < need)
-        grown.room *= 2;
-    grown.escapes = mem_new0(a, grown.room, sizeof *grown.escapes);
-    if (!grown.escapes)
-        return false;
-    grown.used = 0;
-    for (size_t i = 0; i < counters->room; i++)
-        if (counters->escapes[i].position)
-            counters_escape(&grown, counters->escapes[i].position - 1, counters->escapes[i].value);
-    mem_free(a, counters->escapes, counters->room, sizeof *counters->escapes);
-    *counters = grown;
-    return true;
+    bool made = table_reserve(&counters->escapes, a, more);
+    table_reclaim(&counters->escapes, a); /* lookups do not read counters */
+    return made;
 }
 
 bool counters_copy(struct counters *to, const struct counters *from, const tamis_allocator *a)
 {
     size_t len = (size_t)(from->n + 1) / 2;
     *to = (struct counters){.n = from->n};
-    if (!block_copy(a, from->nibbles.data, len, len, &to->nibbles) ||
-        !counters_reserve(to, a, from->used)) {
-        counters_free(to, a);
-        return false;
-    }
-    for (size_t i = 0; i < from->room; i++)
-        if (from->escapes[i].position)
-            counters_escape(to, from->escapes[i].position - 1, from->escapes[i].value);
-    return true;
+    if (block_copy(a, from->nibbles.data, len, len, &to->nibbles) &&
+        table_unite(&to->escapes, &from->escapes, a))
+        return true;
+    counters_free(to, a);
+    return false;
 }
 
 uint64_t counters_get(const struct counters *counters, uint64_t position)
 {
     uint8_t value = nibble_get(counters, position);
-    return value < COUNTER_ESCAPE ? value : escape_find(counters, position)->value;
+    return value < COUNTER_ESCAPE ? value : table_get(&counters->escapes, escape_name(position));
 }
 
 /* No key is added 2^64 times, but foreign bytes may claim it: sums saturate. */
@@ -124,21 +75,26 @@ static uint64_t sum_capped(uint64_t x, uint64_t y)
     return x + y < x ? UINT64_MAX : x + y;
 }
 
+/* Adds to a counter of 15, or to one that becomes 15. */
+static __attribute__((noinline)) uint64_t escape_add(struct counters *counters, uint64_t position,
+                                                     uint8_t value, uint64_t by)
+{
+    uint64_t name = escape_name(position);
+    if (value < COUNTER_ESCAPE) {
+        nibble_set(counters, position, COUNTER_ESCAPE);
+        table_add(&counters->escapes, name, sum_capped(value, by));
+        return value;
+    }
+    return table_add(&counters->escapes, name,
+                     min_u64(by, UINT64_MAX - table_get(&counters->escapes, name)));
+}
+
 uint64_t counters_add(struct counters *counters, uint64_t position, uint64_t by)
 {
     uint8_t value = nibble_get(counters, position);
-    if (UNLIKELY(value == COUNTER_ESCAPE)) {
-        struct escape *escape = escape_find(counters, position);
-        uint64_t before = escape->value;
-        escape->value = sum_capped(before, by);
-        return before;
-    }
-    if (LIKELY(by < (uint64_t)COUNTER_ESCAPE - value)) {
-        nibble_set(counters, position, (uint8_t)(value + by));
-    } else {
-        nibble_set(counters, position, COUNTER_ESCAPE);
-        counters_escape(counters, position, sum_capped(value, by));
-    }
+    if (UNLIKELY(by >= (uint64_t)COUNTER_ESCAPE - value))
+        return escape_add(counters, position, value, by);
+    nibble_set(counters, position, (uint8_t)(value + by));
     return value;
 }
 
@@ -238,11 +194,9 @@ uint64_t counters_sub(struct counters *counters, uint64_t position, uint64_t by)
 {
     uint8_t value = nibble_get(counters, position);
     if (UNLIKELY(value == COUNTER_ESCAPE)) {
-        struct escape *escape = escape_find(counters, position);
-        escape->value -= min_u64(by, escape->value);
-        uint64_t left = escape->value;
+        uint64_t name = escape_name(position), left = table_sub(&counters->escapes, name, by);
         if (left < COUNTER_ESCAPE) {
-            escape_delete(counters, escape);
+            table_sub(&counters->escapes, name, left);
             nibble_set(counters, position, (uint8_t)left);
         }
         return left;
@@ -299,12 +253,6 @@ uint64_t counters_changed(const struct counters *x, const struct counters *y, ui
 
 bool counters_equal(const struct counters *x, const struct counters *y)
 {
-    if (x->n != y->n || x->used != y->used ||
-        memcmp(x->nibbles.data, y->nibbles.data, (size_t)(x->n + 1) / 2) != 0)
-        return false;
-    for (size_t i = 0; i < x->room; i++)
-        if (x->escapes[i].position &&
-            escape_find(y, x->escapes[i].position - 1)->value != x->escapes[i].value)
-            return false;
-    return true;
+    return x->n == y->n && table_equal(&x->escapes, &y->escapes) &&
+           memcmp(x->nibbles.data, y->nibbles.data, (size_t)(x->n + 1) / 2) == 0;
 }

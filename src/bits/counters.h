@@ -6,28 +6,26 @@
 #ifndef TAMIS_COUNTERS_H
 #define TAMIS_COUNTERS_H
 
-#include "base/base.h"
-#include "base/mem.h"
+#include "value_table.h"
 
 #define COUNTER_ESCAPE 15
 
-struct escape {
-    uint64_t position; /* plus 1; 0: free */
-    uint64_t value;
-};
-
 struct counters {
     struct block nibbles;
-    uint64_t n;             /* number of positions */
-    struct escape *escapes; /* open addressing, a power of two */
-    size_t room, used;
+    uint64_t n;           /* number of positions */
+    struct table escapes; /* of counters of 15: positions, under a name each, with their numbers */
 };
 
 bool counters_new(struct counters *counters, const tamis_allocator *a, uint64_t n);
 void counters_free(struct counters *counters, const tamis_allocator *a);
 bool counters_copy(struct counters *to, const struct counters *from, const tamis_allocator *a);
+bool counters_widen(struct counters *counters, const tamis_allocator *a, size_t more);
 /* Reserves room for this many more escapes, so that as many calls of counters_add cannot fail. */
-bool counters_reserve(struct counters *counters, const tamis_allocator *a, size_t more);
+ALWAYS_INLINE bool counters_reserve(struct counters *counters, const tamis_allocator *a,
+                                    size_t more)
+{
+    return LIKELY(more <= table_fits(&counters->escapes)) || counters_widen(counters, a, more);
+}
 uint64_t counters_get(const struct counters *counters, uint64_t position);
 /* Adds the other counters, of the same positions. The first function returns how many escapes to
    reserve before. */

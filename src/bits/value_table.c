@@ -107,12 +107,6 @@ unsigned table_shift(size_t values)
     return 64 - bits;
 }
 
-size_t table_fits(const struct table *table)
-{
-    size_t room = slots_of(table) ? slots_of(table)->room : 0;
-    return room - room / 4 - table->used;
-}
-
 /* At most three quarters are in use: unsuccessful lookups end after about eight slots, two cache
    lines. 0: there cannot be that many. */
 static size_t slots_for(const struct table *table, size_t more)

@@ -50,8 +50,12 @@ void table_clear(struct table *table);
 bool table_replaced(const struct table *table);
 /* Frees it; the caller knows that no reader is inside. */
 void table_reclaim(struct table *table, const tamis_allocator *a);
-/* Number of values that fit. */
-size_t table_fits(const struct table *table);
+/* Number of values that fit: at most three quarters of the slots are in use. */
+ALWAYS_INLINE size_t table_fits(const struct table *table)
+{
+    const struct table_slots *slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
+    return slots ? slots->room - slots->room / 4 - table->used : 0;
+}
 /* Bytes by which the table grows to fit this many more values; 0 if they fit already. */
 uint64_t table_growth(const struct table *table, size_t more);
 /* Makes room for this many more values, so that as many calls of table_add cannot fail. */

@@ -187,9 +187,7 @@ void vector_clear(struct vector *v)
         rows_clear(&rows, m);
     if (v->deletable) {
         memset(v->counters.nibbles.data, 0, (size_t)(m + 1) / 2);
-        if (v->counters.room)
-            memset(v->counters.escapes, 0, v->counters.room * sizeof *v->counters.escapes);
-        v->counters.used = 0;
+        table_clear(&v->counters.escapes);
         kept_sums_spoil(v->counter_sums);
     }
     v->load = v->count = v->ones = 0;
@@ -224,7 +222,7 @@ size_t vector_bytes(const struct vector *v)
 {
     const struct counters *counters = v->deletable ? &v->counters : NULL;
     return vector_size(counters) + v->memory.size +
-           (counters ? counters->nibbles.size + counters->room * sizeof *counters->escapes : 0);
+           (counters ? counters->nibbles.size + table_bytes(&counters->escapes) : 0);
 }
 
 /* ---- deletable ------------------------------------------------------------------------------- */

@@ -4,7 +4,7 @@
  * (redis://HOST:PORT/NAME, or rediss:// with TLS: carrier_redis.c), a folder that all sides can reach (file:FOLDER:
  * carrier_folder.c) and, for followers, such a folder behind a web server (https://HOST/PATH: carrier_http.c).
  *
- * A call either does all it says or fails with a text; after a failure it may be repeated. What was sent twice
+ * A call either does everything it promises or fails with a text; after a failure it may be repeated. What was sent twice
  * arrives twice, which followers notice. No call waits longer than the times stated here.
  *
  * The upper bound on a message's age needs nobody else's clock: what was not there when the caller last received

@@ -14,7 +14,6 @@
 
 #include <curl/curl.h>
 
-#include "base/err.h"
 #include "objects.h"
 #include "os/late.h"
 

@@ -275,14 +275,7 @@ static void sort_ranges(tamis_range *ranges, size_t n)
 
 static bool meets_any(const tamis_range *sorted, size_t n, const tamis_range *here)
 {
-    size_t before = 0;
-    for (size_t end = n, half; before < end;) {
-        half = before + (end - before) / 2;
-        if (tamis_order_compare(sorted[half].low, here->high) <= 0)
-            before = half + 1;
-        else
-            end = half;
-    }
+    size_t before = SEARCH(i, n, tamis_order_compare(sorted[i].low, here->high) <= 0);
     return before && tamis_order_compare(here->low, sorted[before - 1].high) <= 0;
 }
 

@@ -80,20 +80,6 @@ static tamis_error bucket_of(const tamis_catalog *c, const struct catalog_front 
     return catalog_check(c, f->offset + first, last - first + 8, reason);
 }
 
-/* The first entry of from .. to - 1 that is not below; `to` if all are. */
-static uint64_t entry_find(const tamis_catalog *c, const struct catalog_front *f, uint64_t from,
-                           uint64_t to, uint64_t entry)
-{
-    while (from < to) {
-        uint64_t middle = from + (to - from) / 2;
-        if (entry_at(c, f, middle) < entry)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
-
 static tamis_error front_find(const tamis_catalog *c, const struct catalog_front *f, uint64_t word,
                               bool *found, tamis_reason *reason)
 {
@@ -102,7 +88,7 @@ static tamis_error front_find(const tamis_catalog *c, const struct catalog_front
     tamis_error e = bucket_of(c, f, print >> entry_bits(f), &from, &to, reason);
     if (e != TAMIS_OK)
         return e;
-    uint64_t at = entry_find(c, f, from, to, entry);
+    uint64_t at = from + SEARCH(i, to - from, entry_at(c, f, from + i) < entry);
     *found = at < to && entry_at(c, f, at) == entry;
     return TAMIS_OK;
 }

@@ -136,7 +136,7 @@ static bool page_changed(const struct step *s, uint64_t page)
 {
     if (s->touched)
         return s->touched[page];
-    if (!s->base || (s->counted && (s->base->counters.used || s->v->counters.used)))
+    if (!s->base || (s->counted && (s->base->counters.escapes.used || s->v->counters.escapes.used)))
         return true; /* escaped counters are in no page */
     /* Another reader may start to keep them. */
     const struct kept_sums *before =

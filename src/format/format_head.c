@@ -258,7 +258,7 @@ static struct part_record part_record(const struct head *head, const struct laye
         .count = v->count,
         .ones_max = head->counted ? v->ones_max : UINT64_MAX,
         .fpp = v->fpp,
-        .escapes = head->counted ? v->counters.used : 0,
+        .escapes = head->counted ? v->counters.escapes.used : 0,
     };
     if (!of_records(head))
         r.id = layer->id, r.slot = layer->slot, r.born = layer->born, r.last = layer->last;

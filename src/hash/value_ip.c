@@ -11,7 +11,6 @@
 #include <arpa/inet.h>
 
 #include "base/bytes.h"
-#include "words.h"
 
 struct ip {
     uint8_t bytes[16];

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/err.h"
 
 #define TEMPS 8 /* most processes that write one file at the same time */
 
@@ -38,7 +37,7 @@ static bool open_folder(struct beside *s, const char *path, unsigned flags)
     s->name = slash ? slash + 1 : s->target;
     int how = O_DIRECTORY | O_CLOEXEC | (flags & BESIDE_INNER ? O_NOFOLLOW : 0);
     s->folder = open(folder, O_RDONLY | how);
-    if (s->folder < 0 && errno == EACCES) /* it may be writable all the same */
+    if (s->folder < 0 && errno == EACCES) /* it may be writable nevertheless */
         s->folder = open(folder, O_PATH | how);
     return s->folder >= 0;
 }

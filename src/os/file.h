@@ -60,7 +60,7 @@ enum beside_flags {
     BESIDE_PRIVATE = 1, /* readable by its owner only */
     BESIDE_KEEP = 2,    /* with the owner and permissions of the file that it replaces */
     BESIDE_STRANGE = 4, /* in a shared folder: a link of that name is replaced, not followed */
-    BESIDE_LOOSE = 8,   /* not synced: it can be had again, and damage is noticed */
+    BESIDE_LOOSE = 8,   /* not synced: it can be fetched again, and damage is noticed */
     BESIDE_INNER = 16   /* the folder too is under others' control: no link in its place */
 };
 

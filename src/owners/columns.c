@@ -228,7 +228,7 @@ static void columns_give(const struct columns_held *held, uint32_t owner)
     }
 }
 
-/* For reuse: readers no longer take it for the owner's column. */
+/* For reuse: readers no longer treat it as the owner's column. */
 static void column_release(struct columns *c, const struct column_place *place)
 {
     struct columns_matrix *m = atomic_load(&place->group->matrix);

@@ -110,7 +110,7 @@ static uint64_t vector_cost(const struct shape *shape, bool deletable, bool own_
 {
     uint64_t m = shape->units * layout_unit_bits(shape->layout), bytes = vector_size(deletable);
     if (deletable)
-        bytes += block_bytes(m / 2) + 64 * sizeof(struct escape);
+        bytes += block_bytes(m / 2) + table_growth(&(struct table){.slots = NULL}, shape->k);
     return bytes + (own_bits ? block_bytes(m / 8) : 0);
 }
 

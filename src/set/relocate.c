@@ -30,6 +30,17 @@ static void move_changes(const struct mover *m, struct changes **changes)
     move_plain(m, &(*changes)->touched);
 }
 
+static void move_table(const struct mover *m, struct table *table)
+{
+    struct table_slots *slots = atomic_load(&table->slots);
+    if (!slots)
+        return;
+    move_plain(m, &slots);
+    move_block(m, &slots->memory);
+    slots->slot = slots->memory.data;
+    atomic_store(&table->slots, slots);
+}
+
 static void move_vector(const struct mover *m, struct vector **v)
 {
     move_plain(m, v);
@@ -41,20 +52,9 @@ static void move_vector(const struct mover *m, struct vector **v)
     kept_sums_move(&(*v)->sums, m->move, m->context);
     if ((*v)->deletable) {
         move_block(m, &(*v)->counters.nibbles);
-        move_plain(m, &(*v)->counters.escapes);
+        move_table(m, &(*v)->counters.escapes);
         kept_sums_move(&(*v)->counter_sums, m->move, m->context);
     }
-}
-
-static void move_table(const struct mover *m, struct table *table)
-{
-    struct table_slots *slots = atomic_load(&table->slots);
-    if (!slots)
-        return;
-    move_plain(m, &slots);
-    move_block(m, &slots->memory);
-    slots->slot = slots->memory.data;
-    atomic_store(&table->slots, slots);
 }
 
 static void move_removals(const struct mover *m, struct removals *r)

@@ -30,7 +30,7 @@ import threading
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LIST = os.path.join(ROOT, "tests/mutations/list.txt")
 WORK = os.path.join(ROOT, "build/mutations")
-FOLDERS = ["src", "include", "tests", "cli", "stream", "redis", "mk", "examples", "lab"]
+FOLDERS = ["src", "include", "tests", "cli", "redis", "mk", "examples", "lab"]
 RUN_SECONDS, BUILD_SECONDS = 120, 600
 MEMORY = 8 << 30
 

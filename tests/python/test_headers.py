@@ -173,7 +173,7 @@ def test_rows_that_only_look_like_headers_are_records(tmp_path):
     assert tamis(tmp_path, "find", "c.tamis", "name!=zzz").stdout == \
         'ann,"x\nname,note\ny"\nname,x\nbob,note\nx,name\n'
     done = tamis(tmp_path, "index", "a.csv", "-o", "c.tamis", "--attrs", "name,note", "--verbose")
-    assert "1 row with names of columns taken for a header, not a record\n" in done.stderr
+    assert "header rows after the first, not counted as records: 1\n" in done.stderr
     (tmp_path / "b.csv").write_text("word\nup\nword\ndown\n")  # one column: a value may be its name
     tamis(tmp_path, "index", "b.csv", "-o", "d.tamis", "--attrs", "word")
     assert tamis(tmp_path, "find", "--count", "d.tamis", "word!=zzz").stdout == "3\n"

@@ -410,7 +410,7 @@ static bool check_vector(struct machine *m, const struct vector *v, uint32_t id)
         ones += counter > 0;
         sum += counter;
     }
-    m->report->seen[SEEN_ESCAPE] += v->counters.used > 0;
+    m->report->seen[SEEN_ESCAPE] += v->counters.escapes.used > 0;
     if (ones != v->ones || sum != v->bits.k * v->count)
         return interp_fail(m, "vector %u: %llu ones of %llu, %llu counted for %llu copies", id,
                            (unsigned long long)ones, (unsigned long long)v->ones,

@@ -121,7 +121,7 @@ TEST(folds_are_those_of_the_model)
             set_opt(&f->set)->growth == TAMIS_DYNAMIC ? layers_count(set_layers(&f->set)) : 0;
         for (uint32_t i = 0; i < layers_count(set_layers(&f->set)); i++) {
             const struct vector *v = set_layers(&f->set)->v[i];
-            large += v->deletable ? v->counters.used : 0; /* windows never are */
+            large += v->deletable ? v->counters.escapes.used : 0; /* windows never are */
         }
         tamis_error e = tamis_filter_fold(f, TAMIS_MERGE_RESTATE, NULL);
         slow_fold(model);

@@ -443,7 +443,7 @@ static bool remove_all(struct world *w, struct model *m, tamis_records *x, uint6
                  x->set.stack->more->removals.total == 0;
     for (uint32_t j = 0; j < layers->l[0]->parts && clean; j++) {
         const struct part *part = &layers->l[0]->part[j];
-        clean = part->vector ? part->vector->ones == 0 && part->vector->counters.used == 0
+        clean = part->vector ? part->vector->ones == 0 && part->vector->counters.escapes.used == 0
                              : part->table.used == 0;
         for (uint64_t i = 0; part->vector && i < vector_positions_total(part->vector); i++)
             clean &= !vector_bit(part->vector, i);

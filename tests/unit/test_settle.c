@@ -154,7 +154,7 @@ TEST(counters_escape_and_come_back)
             for (unsigned copy = 0; copy < 30; copy++)
                 for (uint64_t key = 0; key < 150; key++)
                     CHECK(tamis_filter_add(f, &key, sizeof key, NULL) == TAMIS_OK);
-            CHECK(set_layers(&f->set)->v[0]->counters.used >= 1000);
+            CHECK(set_layers(&f->set)->v[0]->counters.escapes.used >= 1000);
             for (unsigned copy = 0; copy < 30; copy++)
                 for (uint64_t key = 150; key-- > 0;) {
                     tamis_removed outcome = TAMIS_ABSENT;
@@ -163,7 +163,7 @@ TEST(counters_escape_and_come_back)
                     CHECK(outcome == TAMIS_REMOVED);
                 }
             CHECK(set_layers(&f->set)->v[0]->ones == ones);
-            CHECK(set_layers(&f->set)->v[0]->counters.used == 0);
+            CHECK(set_layers(&f->set)->v[0]->counters.escapes.used == 0);
             for (uint64_t key = 0; key < 150; key++)
                 CHECK(!tamis_filter_has(f, &key, sizeof key));
             CHECK(tamis_filter_has(f, &resident, sizeof resident));
