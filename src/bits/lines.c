@@ -258,6 +258,27 @@ const struct lines_kernel *lines_kernel(void)
 #endif
 }
 
+/* The known bits with which copies of an entry are stored. Of the slots of its line that match all that it matches, one
+   of which the stash has copies already, or the best if there are two: a key that is added again whenever the set has
+   grown would otherwise have a slot for every size, and copies of each in the stash. */
+static unsigned known_for_copies(const struct body *b, uint64_t place, unsigned known)
+{
+    uint64_t key = key_of(b, place, known), line = line_of(b, (key & (key - 1)) >> 1);
+    const struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
+    uint32_t best = 0, n = 0;
+    for (uint64_t like = lines_kernel()->match(body_line(b, line), b->width, (uint32_t)key | 1);
+         like && n < 2; like &= like - 1) {
+        uint32_t slot = slot_get(body_line(b, line), b->width, (unsigned)__builtin_ctzll(like));
+        bool counted = stash && stash_find(stash, line, slot) < stash->room;
+        if ((slot & -slot) < (key & -key) || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
+            continue;
+        if (counted || best == 0 || (slot & -slot) < (best & -best))
+            best = slot;
+        n += counted ? 2 : 1;
+    }
+    return n > 1 ? b->depth + body_bits(b) - (unsigned)__builtin_ctz(best) : known;
+}
+
 static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t copies, bool fresh)
 {
     const struct lines_root *root = lines_root_of(l);
@@ -270,6 +291,8 @@ static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t
         t.body = body_at(root, shelf_position(root, place));
         t.fresh = false; /* an entry that keeps fewer known bits may have become that of the key */
     }
+    if (e == TAMIS_OK && !t.fresh)
+        known = known_for_copies(t.body, place, known);
     if (e == TAMIS_OK)
         e = lines_take(&t, place, known, copies);
     if (e == TAMIS_OK)

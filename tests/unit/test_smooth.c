@@ -289,6 +289,67 @@ TEST(unions_of_a_large_set_into_a_small_one)
     }
 }
 
+/* Of the keys from `from` on, each is added `copies` times in a row, or as often on average, in any order. */
+static void fill_copies(tamis_filter *f, uint64_t from, uint64_t n, uint64_t copies, bool in_a_row)
+{
+    uint64_t rng = harness_seed() + from;
+    for (uint64_t i = 0; i < n * copies; i++)
+        CHECK(add(f, from + (in_a_row ? i / copies : rng_next(&rng) % n), NULL) == TAMIS_OK);
+}
+
+static double bits_per_distinct(const tamis_filter *f, uint64_t n)
+{
+    tamis_filter_facts facts;
+    tamis_filter_brief(f, &facts);
+    return 8 * (double)facts.bytes / (double)n;
+}
+
+/* The copies of most keys are in the stash, of which the other set has the homes but not yet the size. */
+TEST(unions_of_sets_with_copies)
+{
+    static const double rates[] = {0.5, 0.01, 0.0001};
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (unsigned i = 0; i < 3; i++)
+        for (uint64_t n = 4000; n <= 16000; n += 4000) {
+            tamis_options o = {
+                .growth = TAMIS_SMOOTH, .deletable = true, .fpp = rates[i], .key = key};
+            tamis_filter *a, *b;
+            CHECK(tamis_filter_new(&a, &o, NULL) == TAMIS_OK);
+            CHECK(tamis_filter_new(&b, &o, NULL) == TAMIS_OK);
+            fill_copies(a, 1000000, 1, 3 * n, true);
+            fill_copies(b, 0, n, 3, true);
+            tamis_error e = tamis_filter_merge(a, b, 0, NULL);
+            CHECK_MSG(e == TAMIS_OK, "%s at %g, %g keys", tamis_error_name(e), rates[i], (double)n);
+            check_all(a, 0, n);
+            tamis_filter_free(a);
+            tamis_filter_free(b);
+        }
+}
+
+/* However often a key comes, also while the set grows: it has two slots at most, and copies of one of them. */
+TEST(copies_take_a_limited_number_of_bits)
+{
+    enum { KEYS = 16000, COPIES = 100 };
+    static const double rates[] = {0.5, 0.01, 0.0001}, most[] = {150, 160, 195};
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (unsigned i = 0; i < 3; i++) {
+        tamis_options o = {.growth = TAMIS_SMOOTH, .deletable = true, .fpp = rates[i], .key = key};
+        tamis_filter *f[2];
+        for (unsigned j = 0; j < 2; j++) {
+            CHECK(tamis_filter_new(&f[j], &o, NULL) == TAMIS_OK);
+            fill_copies(f[j], 0, KEYS, COPIES, j == 1);
+            CHECK_MSG(bits_per_distinct(f[j], KEYS) <= most[i], "%g bits at %g",
+                      bits_per_distinct(f[j], KEYS), rates[i]);
+        }
+        CHECK(tamis_filter_merge(f[0], f[1], 0, NULL) == TAMIS_OK);
+        CHECK_MSG(bits_per_distinct(f[0], KEYS) <= most[i] + 80, "%g bits at %g in a union",
+                  bits_per_distinct(f[0], KEYS), rates[i]);
+        check_all(f[0], 0, KEYS);
+        for (unsigned j = 0; j < 2; j++)
+            tamis_filter_free(f[j]);
+    }
+}
+
 /* After a union the free slots of the parts fill up before any part is rebuilt. */
 TEST(unions_keep_the_rate_until_the_parts_are_full)
 {
