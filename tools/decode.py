@@ -455,6 +455,14 @@ class Part:
         unknown, low = (entry & -entry).bit_length() - 1, (entry & entry - 1) >> 1
         return range(self.line_of(low), self.line_of(low + (1 << unknown) - 1) + 1)
 
+    def coarse_slot(self, entry, line):
+        low = (entry & entry - 1) >> 1
+        first = max(low, self.first(line))
+        last = min(low + (entry & -entry), self.first(line + 1)) - 1
+        unknown = max(self.width - 5, (first ^ last).bit_length())
+        piece = first >> unknown << unknown + 1 | 1 << unknown
+        return piece & (1 << self.width) - 1 or 1 << self.width - 1
+
     def list_of(self, piece):
         found = list(struct.iter_unpack("<QQ", self.pieces[piece]))
         keys = [entry for entry, _ in found]
@@ -488,9 +496,9 @@ class Part:
                 if line == lines[0]:
                     keys, mass = keys + copies, mass + (entry & -entry)
         for entry, copies in self.list_of(2):
-            slot = entry & (1 << self.width) - 1 or 1 << self.width - 1
             keys, mass = keys + copies, mass + (entry & -entry)
             for line in self.lines_of(entry):
+                slot = self.coarse_slot(entry, line)
                 coarse[line, slot] = coarse.get((line, slot), 0) - 1
         keys += sum(copies for _, copies in self.list_of(3))
         need(not any(coarse.values()), self.at, "coarse entries")

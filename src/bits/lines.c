@@ -176,7 +176,7 @@ static tamis_error take_slowly(const struct line_target *t, uint64_t place, unsi
     const tamis_allocator *a = t->lines->allocator;
     uint64_t key = key_of(b, place, known);
     struct line_span span = span_of(b, key);
-    uint32_t slot = slot_of(b, key);
+    uint32_t slot = slot_in(b, key, span.first);
     bool coarse = is_coarse(b->width, (unsigned)__builtin_ctzll(key));
     uint64_t put = coarse ? copies : min_u64(copies, span_left(b, span, slot));
     uint64_t before = rare_bytes(b->rare);
@@ -195,12 +195,14 @@ static tamis_error take_slowly(const struct line_target *t, uint64_t place, unsi
                         : t->fresh || !slot_present(b, span.first, slot);
     b->keys += copies;
     b->mass += fresh ? key & -key : 0;
-    if (coarse)
+    if (coarse) {
         put = fresh;
-    else if (put < copies)
+        rare->beyond_known &= !fresh;
+    } else if (put < copies) {
         apart_add(&rare->excess, key, copies - put);
+    }
     for (uint64_t line = span.first; put && line <= span.last; line++)
-        target_put(t, line, slot, put, fresh);
+        target_put(t, line, coarse ? slot_in(b, key, line) : slot, put, fresh);
     return TAMIS_OK;
 }
 
@@ -258,6 +260,27 @@ const struct lines_kernel *lines_kernel(void)
 #endif
 }
 
+/* The known bits with which copies of an entry are stored. Of the slots of its line that match all that it matches, one
+   of which the stash has copies already, or the best if there are two: a key that is added again whenever the set has
+   grown would otherwise have a slot for every size, and copies of each in the stash. */
+static unsigned known_for_copies(const struct body *b, uint64_t place, unsigned known)
+{
+    uint64_t key = key_of(b, place, known), line = line_of(b, (key & (key - 1)) >> 1);
+    const struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
+    uint32_t best = 0, n = 0;
+    for (uint64_t like = lines_kernel()->match(body_line(b, line), b->width, (uint32_t)key | 1);
+         like && n < 2; like &= like - 1) {
+        uint32_t slot = slot_get(body_line(b, line), b->width, (unsigned)__builtin_ctzll(like));
+        bool counted = stash && stash_find(stash, line, slot) < stash->room;
+        if ((slot & -slot) < (key & -key) || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
+            continue;
+        if (counted || best == 0 || (slot & -slot) < (best & -best))
+            best = slot;
+        n += counted ? 2 : 1;
+    }
+    return n > 1 ? b->depth + body_bits(b) - (unsigned)__builtin_ctz(best) : known;
+}
+
 static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t copies, bool fresh)
 {
     const struct lines_root *root = lines_root_of(l);
@@ -270,6 +293,8 @@ static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t
         t.body = body_at(root, shelf_position(root, place));
         t.fresh = false; /* an entry that keeps fewer known bits may have become that of the key */
     }
+    if (e == TAMIS_OK && !t.fresh)
+        known = known_for_copies(t.body, place, known);
     if (e == TAMIS_OK)
         e = lines_take(&t, place, known, copies);
     if (e == TAMIS_OK)
@@ -391,10 +416,9 @@ static void take_slot(struct body *b, uint64_t line, uint32_t slot)
 static bool take_key(struct body *b, uint64_t key)
 {
     struct line_span span = span_of(b, key);
-    uint32_t slot = slot_of(b, key);
     for (uint64_t line = span.first; line <= span.last; line++)
-        take_slot(b, line, slot);
-    return !slot_present(b, span.first, slot);
+        take_slot(b, line, slot_in(b, key, line));
+    return !slot_present(b, span.first, slot_in(b, key, span.first));
 }
 
 /* Removes the entry that matches w with the most known bits and returns it; 0 if there is none. */
@@ -411,6 +435,7 @@ static uint64_t body_take(struct body *b, uint64_t w)
             return 0;
         key = b->rare->coarse.entry[i].key;
         if (apart_take(&b->rare->coarse, i)) {
+            b->rare->beyond_known = false;
             take_key(b, key);
             b->mass -= key & -key;
         }
@@ -511,58 +536,6 @@ bool lines_has_one(const struct lines *l, tamis_digest digest)
 void lines_has(const struct lines *l, const tamis_digest *digests, size_t n, uint8_t *found)
 {
     lines_kernel()->has(lines_root_of(l), digests, n, found);
-}
-
-/* How many w of a line, from `first` to `end` - 1, are from `low` to `low` + `n` - 1? All are signed: `low` may be moved
-   below 0. */
-static int64_t line_overlap(int64_t first, int64_t end, int64_t low, int64_t n)
-{
-    int64_t from = low > first ? low : first, to = low + n < end ? low + n : end;
-    return to > from ? to - from : 0;
-}
-
-/* How many w do the slots of a coarse entry match beyond its own? In the lines where it begins and ends, they match those
-   too that are as many away as a slot can express. */
-static uint64_t coarse_beyond(const struct body *b, uint64_t key)
-{
-    struct line_span span = span_of(b, key);
-    int64_t low = (int64_t)((key & (key - 1)) >> 1), n = (int64_t)(key & -key), all = 0;
-    int64_t period = INT64_C(1) << (b->width - 1);
-    for (uint64_t line = span.first;; line = span.last) {
-        int64_t first = (int64_t)first_of(b, line), end = (int64_t)first_of(b, line + 1);
-        if (n >= period)
-            all += end - first - line_overlap(first, end, low, n);
-        else
-            all += line_overlap(first, end, low - period, n) +
-                   line_overlap(first, end, low + period, n);
-        if (line == span.last)
-            return (uint64_t)all;
-    }
-}
-
-static double rate_of_parts(const struct lines *l, bool beyond)
-{
-    const struct lines_root *root = lines_root_of(l);
-    double sum = 0;
-    for (uint32_t i = 0; i < root_positions(root);) {
-        const struct body *b = body_at(root, i);
-        uint64_t mass = b->mass;
-        for (uint32_t j = 0; beyond && b->rare && j < b->rare->coarse.n; j++)
-            mass += coarse_beyond(b, b->rare->coarse.entry[j].key);
-        sum += mass_share(b, mass) * body_positions(root, b);
-        i += body_positions(root, b);
-    }
-    return sum / root_positions(root);
-}
-
-double lines_rate(const struct lines *l)
-{
-    return rate_of_parts(l, true);
-}
-
-double lines_rate_rough(const struct lines *l)
-{
-    return rate_of_parts(l, false);
 }
 
 /* ---- equality -------------------------------------------------------------------------------- */

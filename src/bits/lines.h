@@ -16,8 +16,8 @@
  * unknown bits is (2 (w >> u) + 1) << u: its lowest one bit, the mark, separates known from unknown bits, and it
  * matches every key that begins with the known ones. This is a share of 2^(u-b) of the keys of the part, whatever
  * size the part grows to. The sum of these shares over the distinct entries is the false-positive rate of the part;
- * before it would exceed the stated rate, the part is rebuilt with wider slots. Coarse entries have more: a slot of one
- * that straddles two lines also matches keys of both that the entry does not (lines_rate counts them).
+ * before it would exceed the stated rate, the part is rebuilt with wider slots. Coarse entries have more: where one begins
+ * or ends within a line, its slot may also match keys of the line that the entry does not (lines_rate.c).
  *
  * Every add stores an entry, even for a key that is found, unless the caller asks for `once`. A removal deletes one
  * matching entry, the one with the most known bits; those left are prefixes of the keys that remain, so no member is
@@ -76,6 +76,9 @@ struct rare {
        derived from this list. */
     struct apart_list coarse;
     struct apart_list excess; /* copies beyond those that the stash can count */
+    /* What the slots of coarse entries match beyond the entries, if it is known: see part_beyond(). */
+    uint64_t beyond;
+    bool beyond_known;
     /* Checksums of the pages of its lines and of its stash, from the first time they are needed. Like those of
        vectors, they are not included in the bytes of a set. */
     struct kept_sums *line_sums, *stash_sums;

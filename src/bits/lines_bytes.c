@@ -446,7 +446,6 @@ const char *part_check_list(struct part_check *c, enum part_bytes what, const st
         if (what == PART_EXCESS)
             continue;
         struct line_span span = span_of(&shape, key);
-        uint32_t slot = slot_of(&shape, key);
         c->mass += key & -key;
         if (c->skim)
             continue;
@@ -454,7 +453,7 @@ const char *part_check_list(struct part_check *c, enum part_bytes what, const st
             return "copies of its lists that no line has";
         c->derived += span.last - span.first + 1;
         for (uint64_t line = span.first; line <= span.last; line++)
-            c->coarse -= mixed(line, slot);
+            c->coarse -= mixed(line, slot_in(&shape, key, line));
     }
     return NULL;
 }

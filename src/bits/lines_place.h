@@ -80,12 +80,6 @@ ALWAYS_INLINE uint64_t key_of(const struct body *b, uint64_t place, unsigned kno
     return (place << b->depth >> b->shift >> u << u << 1) | UINT64_C(1) << u;
 }
 
-ALWAYS_INLINE uint32_t slot_of(const struct body *b, uint64_t key)
-{
-    uint32_t slot = (uint32_t)key & slot_ones(b->width);
-    return slot ? slot : UINT32_C(1) << (b->width - 1); /* matches the whole line */
-}
-
 /* The share of the keys of a part that entries of this mass match. */
 ALWAYS_INLINE double mass_share(const struct body *b, uint64_t mass)
 {
@@ -102,6 +96,28 @@ ALWAYS_INLINE struct line_span span_of(const struct body *b, uint64_t key)
     unsigned u = (unsigned)__builtin_ctzll(key);
     uint64_t low = (key & (key - 1)) >> 1;
     return (struct line_span){line_of(b, low), line_of(b, low + ((UINT64_C(1) << u) - 1))};
+}
+
+/* What a line has of a coarse entry: the smallest piece of the entry that begins with known bits and covers all w of the
+   line that the entry matches, and is still coarse. The whole entry would match more keys of the lines where it begins
+   and ends. */
+ALWAYS_INLINE uint64_t coarse_piece(const struct body *b, uint64_t key, uint64_t line)
+{
+    uint64_t low = (key & (key - 1)) >> 1, from = first_of(b, line), to = first_of(b, line + 1) - 1;
+    from = low > from ? low : from;
+    to = low + (key & -key) - 1 < to ? low + (key & -key) - 1 : to;
+    unsigned least = b->width - 5u, u = from == to ? 0 : 64 - (unsigned)__builtin_clzll(from ^ to);
+    u = u > least ? u : least;
+    return from >> u << u << 1 | UINT64_C(1) << u;
+}
+
+/* The slot of an entry in one of its lines. */
+ALWAYS_INLINE uint32_t slot_in(const struct body *b, uint64_t key, uint64_t line)
+{
+    if (UNLIKELY(is_coarse(b->width, (unsigned)__builtin_ctzll(key))))
+        key = coarse_piece(b, key, line);
+    uint32_t slot = (uint32_t)key & slot_ones(b->width);
+    return slot ? slot : UINT32_C(1) << (b->width - 1); /* matches the whole line */
 }
 
 /* The entry of a slot in a line that covers w from `from` to `to`. If it begins in an earlier line, it is below
@@ -207,6 +223,11 @@ void line_refill(struct body *b, uint64_t line, unsigned at);
 
 /* An entry_fn: puts copies of an entry into a target. Everything that can fail comes first. */
 tamis_error lines_take(void *target, uint64_t place, unsigned known, uint64_t copies);
+
+/* ---- lines_rate.c ---- */
+/* The number of w that the slots of coarse entries match beyond these, for the writer, who asks for those of all parts
+   whenever one is rebuilt. */
+uint64_t part_beyond(const struct body *b);
 
 /* ---- lines_body.c ---- */
 /* An empty part; or a view of lines in a mapped file. */

@@ -201,13 +201,23 @@ ALWAYS_INLINE bool pour_slot(const struct pouring *p, struct into *in, uint32_t 
                       left > 0 ? (unsigned)left : 0, width ? width : in->body->width);
 }
 
+static uint32_t common_divisor(uint32_t x, uint32_t y)
+{
+    return y ? common_divisor(y, x % y) : x;
+}
+
+/* Cells are visited a golden section of the table apart. In the order of their homes, the entries would fill the start
+   of a stash with the same homes, which is still small, as a single run. */
 static tamis_error visit_stash(const struct visit *v, const struct pouring *pour)
 {
     const struct body *b = v->body;
     const struct stash *stash = atomic_load(&b->stash);
     struct into in = pour ? into_number(pour, 0) : (struct into){0};
+    uint32_t room = stash ? stash->room : 0, step = (uint32_t)(room * UINT64_C(618) / 1000) + 1;
     tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0; stash && i < stash->room && e == TAMIS_OK; i++) {
+    while (room && common_divisor(room, step) > 1)
+        step++;
+    for (uint64_t n = 0, i = 0; n < room && e == TAMIS_OK; n++, i = (i + step) % room) {
         uint64_t entry = stash->entry[i], line = stash_line(entry);
         uint32_t slot = stash_slot(entry);
         if (slot == 0 || line >= b->lines || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))

@@ -77,7 +77,7 @@ static double whole_rate(const struct rebuild *r, double rate)
         const struct body *b = body_at(r->root, i);
         uint64_t room = body_room(b);
         if (i - r->first >= r->positions)
-            sum += mass_share(b, b->mass + (b->used < room ? room - b->used : 0));
+            sum += mass_share(b, b->mass + part_beyond(b) + (b->used < room ? room - b->used : 0));
     }
     return sum / root_positions(r->root);
 }
@@ -223,7 +223,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
     for (uint32_t i = r->first; i < r->first + r->positions;) {
         const struct body *b = body_at(r->root, i);
         content.rate += /* the mean of the old parts, which the new ones inherit */
-            mass_share(b, b->mass) * body_positions(r->root, b) / r->positions;
+            mass_share(b, b->mass + part_beyond(b)) * body_positions(r->root, b) / r->positions;
         content.known = (unsigned)max_u64(content.known, b->depth + body_bits(b));
         old_bytes += body_bytes(b);
         r->keys[0] += r->n > 1 ? 0 : b->used;

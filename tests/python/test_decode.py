@@ -1,5 +1,6 @@
 """tools/decode.py, written from docs/format.md alone, and the library agree on every golden file, on patches,
 and on larger sets made here."""
+import ctypes
 import os
 import random
 
@@ -142,14 +143,16 @@ FILTERS_MADE = [dict(growth=1, layout=1, capacity=150000), dict(growth=1, layout
         dict(growth=3, hash=2, layout=2, capacity=700, deletable=True),
         dict(growth=6, keys=3000), dict(growth=6, keys=40000, fpp=0.1), dict(growth=6, capacity=500),
         dict(growth=6, keys=9000, deletable=True, fpp=0.001),
+        dict(growth=6, keys=45000, fpp=0.1, limit=130000),  # narrow slots, coarse entries
         dict(growth=6, keys=2000, deletable=True, unique=True, fpp=0.0001)]
 
 
 @pytest.mark.parametrize("options", FILTERS_MADE, ids=str)
 def test_filters_made_here_answer_and_patch_alike(options):
     library, options = Filters(), dict(options)
-    n = options.pop("keys", None)
+    n, limit = options.pop("keys", None), options.pop("limit", 0)
     f = library.make(**dict({"fpp": 0.02, "key": b"sixteen bytes ok"}, **options))
+    assert library.c.tamis_filter_limit(f, ctypes.c_uint64(limit)) == 0
     n = n or min(options["capacity"] * (1 if options["growth"] in (1, 2, 5) else 5), 20000) - 1000
     add = lambda one: library.c.tamis_filter_add(f, one, len(one), None)
     for i in range(n):

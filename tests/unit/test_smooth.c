@@ -289,35 +289,104 @@ TEST(unions_of_a_large_set_into_a_small_one)
     }
 }
 
-/* After a union the free slots of the parts fill up before any part is rebuilt. */
+/* Of the keys from `from` on, each is added `copies` times in a row, or as often on average, in any order. */
+static void fill_copies(tamis_filter *f, uint64_t from, uint64_t n, uint64_t copies, bool in_a_row)
+{
+    uint64_t rng = harness_seed() + from;
+    for (uint64_t i = 0; i < n * copies; i++)
+        CHECK(add(f, from + (in_a_row ? i / copies : rng_next(&rng) % n), NULL) == TAMIS_OK);
+}
+
+static double bits_per_distinct(const tamis_filter *f, uint64_t n)
+{
+    tamis_filter_facts facts;
+    tamis_filter_brief(f, &facts);
+    return 8 * (double)facts.bytes / (double)n;
+}
+
+/* The copies of most keys are in the stash, of which the other set has the homes but not yet the size. */
+TEST(unions_of_sets_with_copies)
+{
+    static const double rates[] = {0.5, 0.01, 0.0001};
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (unsigned i = 0; i < 3; i++)
+        for (uint64_t n = 4000; n <= 16000; n += 4000) {
+            tamis_options o = {
+                .growth = TAMIS_SMOOTH, .deletable = true, .fpp = rates[i], .key = key};
+            tamis_filter *a, *b;
+            CHECK(tamis_filter_new(&a, &o, NULL) == TAMIS_OK);
+            CHECK(tamis_filter_new(&b, &o, NULL) == TAMIS_OK);
+            fill_copies(a, 1000000, 1, 3 * n, true);
+            fill_copies(b, 0, n, 3, true);
+            tamis_error e = tamis_filter_merge(a, b, 0, NULL);
+            CHECK_MSG(e == TAMIS_OK, "%s at %g, %g keys", tamis_error_name(e), rates[i], (double)n);
+            check_all(a, 0, n);
+            tamis_filter_free(a);
+            tamis_filter_free(b);
+        }
+}
+
+/* However often a key comes, also while the set grows: it has two slots at most, and copies of one of them. */
+TEST(copies_take_a_limited_number_of_bits)
+{
+    enum { KEYS = 16000, COPIES = 100 };
+    static const double rates[] = {0.5, 0.01, 0.0001}, most[] = {150, 160, 195};
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (unsigned i = 0; i < 3; i++) {
+        tamis_options o = {.growth = TAMIS_SMOOTH, .deletable = true, .fpp = rates[i], .key = key};
+        tamis_filter *f[2];
+        for (unsigned j = 0; j < 2; j++) {
+            CHECK(tamis_filter_new(&f[j], &o, NULL) == TAMIS_OK);
+            fill_copies(f[j], 0, KEYS, COPIES, j == 1);
+            CHECK_MSG(bits_per_distinct(f[j], KEYS) <= most[i], "%g bits at %g",
+                      bits_per_distinct(f[j], KEYS), rates[i]);
+        }
+        CHECK(tamis_filter_merge(f[0], f[1], 0, NULL) == TAMIS_OK);
+        CHECK_MSG(bits_per_distinct(f[0], KEYS) <= most[i] + 80, "%g bits at %g in a union",
+                  bits_per_distinct(f[0], KEYS), rates[i]);
+        check_all(f[0], 0, KEYS);
+        for (unsigned j = 0; j < 2; j++)
+            tamis_filter_free(f[j]);
+    }
+}
+
+/* After a union the free slots of the parts fill up before any part is rebuilt, and parts are rebuilt with wider slots for
+   what coarse entries match beyond their keys. */
+static void unite_and_grow(uint64_t size, unsigned sets, unsigned flags, uint64_t most)
+{
+    uint8_t key[TAMIS_KEY_LEN] = {1};
+    uint64_t n = sets * size, step = size / 16;
+    tamis_filter *all = NULL, *f;
+    tamis_filter_facts facts;
+    for (uint64_t from = 0; from < n; from += size) {
+        tamis_options o = {.growth = TAMIS_SMOOTH, .fpp = 0.1, .key = key};
+        CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+        fill(f, from, from + size);
+        if (!all) {
+            all = f;
+            continue;
+        }
+        CHECK(tamis_filter_merge(all, f, flags, NULL) == TAMIS_OK);
+        tamis_filter_free(f);
+    }
+    for (; n<most; n += step, step = most> 4 * size ? n / 12 : step) {
+        tamis_filter_info(all, &facts);
+        CHECK_MSG(facts.fpp_now <= facts.fpp, "%g of %g at %g keys", facts.fpp_now, facts.fpp,
+                  (double)n);
+        fill(all, n, n + step);
+    }
+    check_all(all, 0, n);
+    tamis_filter_free(all);
+}
+
 TEST(unions_keep_the_rate_until_the_parts_are_full)
 {
-    static const uint64_t unions[][2] = {{188951, 4}, {188951, 6}, {531649, 2}};
-    uint8_t key[TAMIS_KEY_LEN] = {1};
-    for (size_t i = 0; i < (harness_slow() ? 1 : 3); i++) {
-        uint64_t size = unions[i][0], n = unions[i][1] * size;
-        tamis_filter *all = NULL, *f;
-        tamis_filter_facts facts;
-        for (uint64_t from = 0; from < n; from += size) {
-            tamis_options o = {.growth = TAMIS_SMOOTH, .fpp = 0.1, .key = key};
-            CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
-            fill(f, from, from + size);
-            if (!all) {
-                all = f;
-                continue;
-            }
-            CHECK(tamis_filter_merge(all, f, TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
-            tamis_filter_free(f);
-        }
-        for (uint64_t to = n + size; n < to; n += size / 16) {
-            tamis_filter_info(all, &facts);
-            CHECK_MSG(facts.fpp_now <= facts.fpp, "%g of %g at %g keys", facts.fpp_now, facts.fpp,
-                      (double)n);
-            fill(all, n, n + size / 16);
-        }
-        check_all(all, 0, n);
-        tamis_filter_free(all);
-    }
+    unite_and_grow(188951, 4, TAMIS_MERGE_RESTATE, 5 * 188951);
+    if (harness_slow())
+        return;
+    unite_and_grow(188951, 6, TAMIS_MERGE_RESTATE, 7 * 188951);
+    unite_and_grow(531649, 2, TAMIS_MERGE_RESTATE, 3 * 531649);
+    unite_and_grow(260421, 3, 0, 4000000);
 }
 
 /* Two of a stated capacity, of one size or of two, far past it: nine tenths of the rate are the vectors', and lines
