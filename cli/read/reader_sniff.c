@@ -212,6 +212,10 @@ static enum cell cell_of(const uint8_t *p, size_t len)
     struct time_context context = {0};
     struct stamp stamp;
     size_t digits = 0, dots = 0, colons = 0, hex = 0;
+    for (; len && *p == ' '; len--)
+        p++;
+    while (len && p[len - 1] == ' ')
+        len--;
     if (len >= 2 && *p == '"' && p[len - 1] == '"')
         p++, len -= 2;
     for (size_t i = 0; i < len; i++) {
@@ -232,7 +236,14 @@ static enum cell cell_of(const uint8_t *p, size_t len)
     return time_read(&context, p, len, &stamp) ? CELL_TIME : CELL_TEXT;
 }
 
-/* The kinds of the first cells of a row; returns their number. *words: none has a blank outside quotes. */
+/* May a name of a column have it outside quotes? Between blanks fewer bytes are left, since text has blanks too. */
+static bool in_name(uint8_t c, uint8_t delimiter)
+{
+    bool plain = ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') || (c >= '0' && c <= '9') || c >= 0x80;
+    return delimiter != ' ' ? c != ' ' : plain || memchr(" \"_-.%/#@+()", c, 13);
+}
+
+/* The kinds of the first cells of a row; returns their number. *words: all may be names of columns. */
 static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum cell *cell,
                        size_t most, bool *words)
 {
@@ -244,7 +255,7 @@ static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum 
     for (size_t i = 0; i <= len && n < most; i++) {
         if (i < len && text[i] == '"')
             inside = !inside;
-        *words &= i == len || inside || text[i] != ' ' || delimiter == ' ';
+        *words &= i == len || inside || in_name(text[i], delimiter);
         if (i == len || (text[i] == delimiter && !inside)) {
             cell[n++] = cell_of(text + start, i - start);
             start = i + 1;
@@ -258,10 +269,26 @@ static size_t cells_of(const uint8_t *text, size_t len, uint8_t delimiter, enum 
 struct csv_sample {
     size_t width, rows, misfits;
     bool names; /* the first row may be a header: no quote in a name, no space in a lone one */
-    bool words; /* its names are words, or in quotes */
-    bool typed; /* some column has numbers, times or addresses, but not in its first row */
+    bool words; /* its cells may be names of columns */
+    bool typed; /* some column has numbers, times or addresses, but the first row has none */
     bool alike; /* some do, also in the first row, and the others have none in either */
 };
+
+/* What the first two rows say. A header has no numbers, times or addresses, but perhaps years. */
+static void compare_rows(struct csv_sample *t, const enum cell *first, const enum cell *second,
+                         size_t n)
+{
+    bool any = false, same = true, below = false, header = true;
+    for (size_t i = 0; i < n; i++) {
+        any |= first[i] != CELL_TEXT;
+        same &= first[i] == second[i];
+        below |= first[i] == CELL_TEXT && second[i] != CELL_TEXT;
+        header &= first[i] == CELL_TEXT || first[i] == CELL_YEAR;
+    }
+    t->alike = any && same;
+    t->typed = below && header;
+    t->words &= header;
+}
 
 /* The rows of a text, which should be as wide as the first. */
 static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, size_t len,
@@ -287,13 +314,7 @@ static struct csv_sample table_of(const struct dialect *d, const uint8_t *text, 
         } else if (!cut) {
             if (t.rows++ == 0 && row.columns == t.width) {
                 size_t n = cells_of(text + at, end - at, d->delimiter, second, CELLS, &words);
-                bool any = false, same = true;
-                for (size_t i = 0; i < n; i++) {
-                    any |= first[i] != CELL_TEXT;
-                    same &= first[i] == second[i];
-                    t.typed |= first[i] == CELL_TEXT && second[i] != CELL_TEXT;
-                }
-                t.alike = any && same;
+                compare_rows(&t, first, second, n);
             }
             t.misfits += row.columns != t.width || !row.end;
         }
@@ -328,7 +349,7 @@ static struct csv_sample find_table(const struct dialect *dialect, const uint8_t
         struct csv_sample t = table_of(&d, text, len, whole);
         bool good = is_table(&d, &t) && (*c == ',' || t.width > 1);
         if (*c == ' ')
-            good = good && t.typed && t.misfits == 0 && t.rows > 1;
+            good = good && t.typed && t.words && t.misfits == 0 && t.rows > 1;
         if (good && t.width > best.width) {
             best = t;
             *delimiter = (uint8_t)*c;
@@ -463,8 +484,8 @@ static bool has_values(const struct dialect *d, const struct csv_sample *t, bool
 {
     if (d->headless || d->tables)
         return true;
-    bool like = t->typed || t->alike || (t->width > 1 && t->words);
-    return t->rows ? like && 2 * t->misfits <= t->rows : !whole;
+    bool header = t->words ? t->typed || t->width > 1 : t->typed && t->misfits == 0;
+    return t->rows ? (header || t->alike) && 2 * t->misfits <= t->rows : !whole;
 }
 
 /* A table, if it looks like one or the options say so; otherwise text. */

@@ -790,7 +790,8 @@ TEST(formats_are_seen)
     DETECT("2026-11-15", "a,b\n1,2\n", READ_CSV, "a,b");
     DETECT("x.log", "\n {\"a\":1}\n", READ_JSONL, NULL);
     DETECT("x", "a,b\tc\n1\t2\n", READ_TSV, "a,b\tc");
-    DETECT("x", "a,b\nc\td\n", READ_CSV, "a,b");
+    DETECT("x", "a,b\nc\td\n", READ_TEXT, NULL); /* no row has two columns */
+    DETECT("x", "a,b\nc\td\ne,f\n", READ_CSV, "a,b");
     DETECT("x", "\xef\xbb\xbf{}\n", READ_JSONL, NULL);
     DETECT("x", "\xef\xbb\xbf\"a\",b\r\n1,2\r\n", READ_CSV, "\"a\",b");
     DETECT("x.csv", "\n\r\n\na,\"b\nb\"\r\n1,2\n", READ_CSV, "a,\"b\nb\"");
