@@ -279,6 +279,10 @@ static void tell_doubt(const struct question *q, const struct clause *c)
         remark(
             "none: %s: that was searched as words of the line; for the attribute write %.*s=VALUE",
             c->doubt, (int)strcspn(c->doubt, NAME_ENDS), c->doubt);
+    else if (c->doubted == DOUBT_NETWORK)
+        remark("none: %s: that was searched as words; for the addresses of a network write "
+               "ATTR=NETWORK, for an attribute of type ip",
+               c->doubt);
     else
         remark(
             "none: %s: that is not a value of type %s, so it was searched as text; write %s== to mean that, or "

@@ -357,9 +357,10 @@ static bool read_word(struct question *q, const char *text, const struct fields 
     struct clause *c = clause_for(q, &w);
     if (!c)
         return question_no_memory(why);
-    if (w.op == OP_HAS && w.text == text && may_name_field(text, fields)) {
+    bool network = w.op == OP_HAS && question_like_network(w.text);
+    if (network || (w.op == OP_HAS && w.text == text && may_name_field(text, fields))) {
         c->doubt = text;
-        c->doubted = DOUBT_NAME;
+        c->doubted = network ? DOUBT_NETWORK : DOUBT_NAME;
     }
     if (compared)
         return question_compare(q, c, &w, why);

@@ -77,8 +77,8 @@ struct network {
 enum clause_kind { CLAUSE_SET, CLAUSE_WORDS, CLAUSE_REGEX };
 
 /* What was perhaps meant by a value: one of the type; an expression, as in a=/x/; what is within quotes; a range
-   whose ends are the other way round. By words of the line: an attribute, as in user:ann. */
-enum doubt { DOUBT_TYPE, DOUBT_REGEX, DOUBT_QUOTES, DOUBT_RANGE, DOUBT_NAME };
+   whose ends are the other way round. By words: an attribute, as in user:ann; addresses. */
+enum doubt { DOUBT_TYPE, DOUBT_REGEX, DOUBT_QUOTES, DOUBT_RANGE, DOUBT_NAME, DOUBT_NETWORK };
 #define NAME_ENDS " :=<>!~" /* an attribute's name that may have been meant ends here */
 
 struct clause {

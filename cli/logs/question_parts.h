@@ -45,6 +45,7 @@ bool question_prefix(struct question *q, struct clause *c, const struct word *w,
                      char why[QUESTION_WHY]);
 bool question_compare(struct question *q, struct clause *c, const struct word *w,
                       char why[QUESTION_WHY]);
+bool question_like_network(const char *text);
 
 /* question_time.c: a moment as people write it: 2024-05-31, also with an hour or a minute, means all of it,
    from *from up to *to; 2h means that long ago; anything else is a single moment, written as in a record. */

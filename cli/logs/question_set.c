@@ -169,6 +169,12 @@ static bool network_of(const char *text, size_t len, struct network *out)
     return version && out->bits <= 128;
 }
 
+bool question_like_network(const char *text)
+{
+    struct network network;
+    return network_of(text, strlen(text), &network);
+}
+
 static bool add_network(struct clause *c, const struct network *network, char why[QUESTION_WHY])
 {
     return array_add(&c->network, &c->n_networks, &c->networks_room, network, sizeof *network) ||
@@ -200,7 +206,6 @@ static bool means_nothing(struct question *q, const struct word *w, const char *
 {
     const struct field *f = w->field;
     const char *type = field_type_told(f);
-    struct network network;
     int lead = (int)(w->text - w->whole);
     if (strchr(text, '*'))
         return !wrong(why,
@@ -220,7 +225,7 @@ static bool means_nothing(struct question *q, const struct word *w, const char *
                       "%s is %s, which has no ranges: %.200s: write %.*s=%.100s for the text, or "
                       "index it as a number or time, with --attrs %s:int, %s:dec or %s:time",
                       f->name, type, w->whole, lead, w->whole, text, f->name, f->name, f->name);
-    if (f->type != TAMIS_IP && network_of(text, strlen(text), &network))
+    if (f->type != TAMIS_IP && question_like_network(text))
         return !wrong(why,
                       "%s is %s, which has no networks: %.200s: write %.*s=%.100s for the text, or "
                       "index it as addresses, with --attrs %s:ip",

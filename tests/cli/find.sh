@@ -64,6 +64,9 @@ is doubt-and 1 "" "tamis find: none: and: that was searched as a word of the lin
 for word in user:bob 'user = bob' 'n > 1'; do
     is "doubt-name-$word" 1 "" "tamis find: none: $word: that was searched as words of the line; for the attribute write ${word%%[: ]*}=VALUE" "tamis find c.tamis '$word'"
 done
+for word in 10.1.0.0/16 user~2001:db8::/32; do
+    is "doubt-$word" 1 "" "tamis find: none: $word: that was searched as words; for the addresses of a network write ATTR=NETWORK, for an attribute of type ip" "tamis find c.tamis $word"
+done
 is no-doubt 1 "" "" 'tamis find c.tamis n==5xx'
 is no-doubt-words 1 "" "" "tamis find c.tamis 'user bob' '\"user:bob\"' usr:bob"
 trouble list-of-no-file 'a list without a file: user!=@: write user!=@FILE, or user!==@ for the text$' 'tamis find c.tamis user!=@'
