@@ -183,7 +183,7 @@ struct keys_of {
 static void give_key(void *context, tamis_key key, bool part)
 {
     struct keys_of *of = context;
-    of->sample->failed |= !growth_put(&of->field->keys, bytes_hash(key.data, key.len) + part);
+    of->sample->failed |= !growth_put(&of->field->keys, hash_of(key.data, key.len) + part);
 }
 
 /* Counts the keys of a new address or path. */
@@ -205,7 +205,7 @@ static bool visit(void *context, uint64_t record, const char *name, const struct
         return !s->failed;
     f->records++;
     for (; v; v = v->next) {
-        uint64_t hash = bytes_hash(v->data, v->len);
+        uint64_t hash = hash_of(v->data, v->len);
         size_t known = f->values.n;
         s->failed |= !growth_put(&f->values, hash) ||
                      !room_for(&s->cell, s->n_cells, &s->cells_room, sizeof *s->cell);
@@ -226,7 +226,7 @@ static void give_word(void *context, tamis_key key, bool part)
 {
     struct sample *s = context;
     (void)part;
-    s->failed |= !growth_put(&s->words, bytes_hash(key.data, key.len));
+    s->failed |= !growth_put(&s->words, hash_of(key.data, key.len));
 }
 
 /* Words of the first quarter of a text: their number grows evenly, and each costs as much as a value. */

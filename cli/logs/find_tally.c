@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/base.h"
+#include "base/bytes.h"
 #include "find.h"
 #include "ui/out.h"
 
@@ -17,7 +17,7 @@ struct counted {
 static struct counted **place_of(struct counted **slot, size_t room, const uint8_t *data,
                                  size_t len, bool missing)
 {
-    size_t i = (size_t)(bytes_hash(data, len) + missing) & (room - 1);
+    size_t i = (size_t)(hash_of(data, len) + missing) & (room - 1);
     while (slot[i] && (slot[i]->len != len || slot[i]->missing != missing ||
                        (len && memcmp(slot[i]->data, data, len) != 0)))
         i = (i + 1) & (room - 1);

@@ -5,8 +5,6 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 #include "base/err.h"
 
@@ -149,11 +147,6 @@ void entry_restore(const struct entry *e, struct dialect *d)
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
-
-uint64_t bytes_hash(const uint8_t *data, size_t len)
-{
-    return XXH3_64bits(data, len);
-}
 
 /* The bytes of a note or tag: every list of fields below writes them, or reads them. */
 struct note {

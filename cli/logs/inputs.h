@@ -112,7 +112,6 @@ struct entry *inputs_add(struct inputs *inputs);
 size_t *inputs_by_id(const struct inputs *inputs);
 size_t inputs_find(const struct inputs *inputs, const size_t *by_id, uint64_t id);
 
-uint64_t bytes_hash(const uint8_t *data, size_t len); /* for tables in memory */
 bool inputs_encode(const struct inputs *inputs, struct bytes *out);
 tamis_error inputs_decode(struct inputs *inputs, const void *data, size_t len,
                           tamis_reason *reason);

@@ -1,16 +1,13 @@
 /* The raw bytes of an input. See raw_sums.h. */
 #define _GNU_SOURCE
-#define XXH_INLINE_ALL
 #include "raw_sums.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/base.h"
 #include "ui/growing.h"
@@ -94,20 +91,18 @@ bool raw_sums_start(struct raw_sums *s, const uint8_t *known, uint64_t known_siz
     *s = (struct raw_sums){.at = chunks * RAW_CHUNK,
                            .known = known,
                            .known_size = known_size,
-                           .room = (size_t)(chunks + 1) * SUM_LEN,
-                           .state = XXH3_createState()};
-    s->sum = s->state ? malloc(s->room) : NULL;
+                           .room = (size_t)(chunks + 1) * SUM_LEN};
+    s->sum = malloc(s->room);
     if (!s->sum)
-        return raw_sums_free(s), false;
+        return !(s->failed = true);
     if (chunks)
         memcpy(s->sum, known, (size_t)chunks * SUM_LEN);
-    XXH3_64bits_reset(s->state);
+    hash_begin(&s->state);
     return true;
 }
 
 void raw_sums_free(struct raw_sums *s)
 {
-    XXH3_freeState(s->state);
     free(s->sum);
     *s = (struct raw_sums){.failed = true};
 }
@@ -119,12 +114,11 @@ static void settle(struct raw_sums *s)
     s->failed |= !array_room(NULL, &s->sum, at + SUM_LEN - 1, &s->room, 1);
     if (s->failed)
         return;
-    uint64_t sum = htole64(XXH3_64bits_digest(s->state));
-    memcpy(s->sum + at, &sum, SUM_LEN);
+    put_u64(s->sum + at, hash_end(&s->state));
     if (s->at <= s->known_size && memcmp(s->sum + at, s->known + at, SUM_LEN) != 0)
         s->failed = true;
     if (s->at % RAW_CHUNK == 0)
-        XXH3_64bits_reset(s->state);
+        hash_begin(&s->state);
 }
 
 void raw_sums_feed(struct raw_sums *s, uint64_t at, const void *data, size_t len)
@@ -137,7 +131,7 @@ void raw_sums_feed(struct raw_sums *s, uint64_t at, const void *data, size_t len
         if (s->at < s->known_size && s->known_size - s->at < most)
             most = s->known_size - s->at;
         size_t take = len < most ? len : (size_t)most;
-        XXH3_64bits_update(s->state, from, take);
+        hash_add(&s->state, from, take);
         s->at += take;
         from += take;
         len -= take;
@@ -162,7 +156,7 @@ bool raw_sums_rest(struct raw_sums *s, int fd, uint64_t up_to)
 
 uint8_t *raw_sums_end(struct raw_sums *s, int fd, uint64_t size)
 {
-    if (!s->state || !raw_sums_rest(s, fd, size) || s->at != size)
+    if (!s->sum || !raw_sums_rest(s, fd, size) || s->at != size)
         return NULL;
     if (size % RAW_CHUNK)
         settle(s);

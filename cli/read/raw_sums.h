@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+
 #define RAW_CHUNK ((uint64_t)1 << 20)
 #define RAW_RACY  ((int64_t)2000000000) /* nanoseconds: the coarsest clock of a file system (FAT) */
 
@@ -50,8 +52,8 @@ struct raw_sums {
     uint64_t at; /* bytes summed, from the start of the file */
     uint8_t *sum;
     size_t room;
-    void *state;
-    const uint8_t *known; /* of the first `known_size` bytes: they must not differ */
+    struct hash_stream state; /* of the present chunk */
+    const uint8_t *known;     /* of the first `known_size` bytes: they must not differ */
     uint64_t known_size;
     bool failed; /* no memory, or they differ */
 };

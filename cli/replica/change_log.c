@@ -8,9 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/bytes.h"
 #include "ui/growing.h"
 
 #define LOG_HEAD   24
@@ -48,15 +46,16 @@ static bool read_all(int fd, void *to, size_t len, uint64_t at, size_t *got)
 static bool file_sum(const char *path, uint64_t *sum)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    XXH3_state_t *state = XXH3_createState();
     static char piece[1 << 16];
+    struct hash_stream hash;
     size_t got = sizeof piece;
-    bool good = fd >= 0 && state && XXH3_64bits_reset(state) == XXH_OK;
-    for (uint64_t at = 0; good && got == sizeof piece; at += got)
-        good = read_all(fd, piece, sizeof piece, at, &got) &&
-               XXH3_64bits_update(state, piece, got) == XXH_OK;
-    *sum = good ? XXH3_64bits_digest(state) : 0;
-    XXH3_freeState(state);
+    bool good = fd >= 0;
+    hash_begin(&hash);
+    for (uint64_t at = 0; good && got == sizeof piece; at += got) {
+        good = read_all(fd, piece, sizeof piece, at, &got);
+        hash_add(&hash, piece, got);
+    }
+    *sum = hash_end(&hash);
     fd_close(&fd);
     return good;
 }
@@ -85,7 +84,7 @@ static bool append_group(struct change_log *log, enum log_group what, const tami
     memcpy(group, front, sizeof front);
     if (n)
         memcpy(group + sizeof front, digests, n * sizeof *digests);
-    uint64_t sum = XXH3_64bits(group, len);
+    uint64_t sum = hash_of(group, len);
     memcpy(group + len, &sum, sizeof sum);
     return append(log, group, len + sizeof sum);
 }
@@ -114,7 +113,7 @@ static bool begin(struct change_log *log, const char *path)
         return refuse("%s: %s: it cannot be read back", strerror(errno), path);
     memcpy(front, magic, sizeof magic);
     memcpy(front + 8, &sum, sizeof sum);
-    sum = XXH3_64bits(front, 16);
+    sum = hash_of(front, 16);
     memcpy(front + 16, &sum, sizeof sum);
     if (ftruncate(log->fd, 0) != 0)
         return log_failed(log, "it cannot be emptied");
@@ -144,7 +143,7 @@ static size_t read_group(const struct change_log *log, unsigned char group[GROUP
         got < len + sizeof sum)
         return 0;
     memcpy(&sum, group + len, sizeof sum);
-    return sum == XXH3_64bits(group, len) ? len + sizeof sum : 0;
+    return sum == hash_of(group, len) ? len + sizeof sum : 0;
 }
 
 static tamis_error do_again(tamis_filter *f, const unsigned char *group, uint64_t *replayed)
@@ -192,7 +191,7 @@ static int belongs(struct change_log *log, const char *path)
     if (got < sizeof front)
         return 0; /* it was being created */
     memcpy(&sum, front + 16, sizeof sum);
-    if (memcmp(front, magic, sizeof magic) != 0 || sum != XXH3_64bits(front, 16))
+    if (memcmp(front, magic, sizeof magic) != 0 || sum != hash_of(front, 16))
         return complain("not a log of changes, or damaged: %s: remove it to continue without it",
                         log->path),
                -1;
