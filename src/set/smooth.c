@@ -24,6 +24,7 @@ void smooth_limit(struct set *s)
         return;
     uint64_t others = set_bytes(s) - l->bytes, limit = s->memory_limit;
     l->limit = limit == 0 ? 0 : limit > others ? limit - others : 1;
+    l->refused = 0;
 }
 
 tamis_error smooth_start(struct set *s)
