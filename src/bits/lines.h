@@ -189,6 +189,8 @@ ALWAYS_INLINE struct held_parts *lines_moment(const struct lines *l)
 
 /* Of zeros, which readers may look at meanwhile. */
 tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp);
+/* The bytes of a set without keys. */
+uint64_t lines_least(double fpp);
 /* The slot width that large parts start with. */
 unsigned lines_width(double fpp);
 void lines_free(struct lines *l);

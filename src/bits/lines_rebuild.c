@@ -125,6 +125,12 @@ struct body *body_first(struct lines *l)
     return body_new(l, 0, size.lines, size.width, NULL);
 }
 
+uint64_t lines_least(double fpp)
+{
+    const struct lines l = {.fpp = fpp, .width = (uint8_t)lines_width(fpp)};
+    return body_needs(size_for(&l, NULL, (struct content){0}, 0, 256).lines, 0);
+}
+
 /* The used slots at which a part is split; its parts are joined at a third of it. A rebuild takes 3 to 12 ns per key,
    and a body costs some 100 bytes besides its lines. */
 static uint64_t split_at(unsigned depth)
