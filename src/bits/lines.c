@@ -179,13 +179,17 @@ static tamis_error take_slowly(const struct line_target *t, uint64_t place, unsi
     uint32_t slot = slot_in(b, key, span.first);
     bool coarse = is_coarse(b->width, (unsigned)__builtin_ctzll(key));
     uint64_t put = coarse ? copies : min_u64(copies, span_left(b, span, slot));
-    uint64_t before = rare_bytes(b->rare);
-    struct rare *rare = coarse || put < copies ? rare_of(b, a) : b->rare;
-    if ((coarse || put < copies) &&
-        (!rare || !apart_reserve(coarse ? &rare->coarse : &rare->excess, a)))
-        return TAMIS_ENOMEM;
-    if (!t->used)
-        t->lines->bytes += rare_bytes(rare) - before;
+    struct rare *rare = b->rare;
+    if (coarse || put < copies) {
+        const struct apart_list *list = !rare ? NULL : coarse ? &rare->coarse : &rare->excess;
+        uint64_t grows = t->used ? 0 : apart_needs(rare, list);
+        if (t->lines->limit && grows && t->lines->bytes + grows > t->lines->limit)
+            return TAMIS_ESPACE;
+        rare = rare_of(b, a);
+        if (!rare || !apart_reserve(coarse ? &rare->coarse : &rare->excess, a))
+            return TAMIS_ENOMEM;
+        t->lines->bytes += grows;
+    }
     tamis_error e = stash_reserve(t, 2 * (span.last - span.first + 1));
     for (uint64_t line = span.first; e == TAMIS_OK && line <= span.last; line++)
         e = stash_crowded(atomic_load(&b->stash), line, 2) ? TAMIS_ELIMIT : TAMIS_OK;
@@ -326,6 +330,7 @@ tamis_error lines_unite(struct lines *l, const struct lines *from)
     made.fpp = l->fpp;
     made.width = l->width;
     made.limit = l->limit;
+    made.refused = 0;
     made.removed = l->removed;
     e = l->limit && made.bytes > l->limit ? TAMIS_ESPACE : lines_each(l, put_entry, &made);
     if (e == TAMIS_OK)

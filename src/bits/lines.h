@@ -163,7 +163,8 @@ struct lines {
     uint64_t bytes;              /* of bodies, stashes and shelves */
     uint64_t limit;              /* of bytes; 0: none */
     struct retired *retired;
-    uint8_t width; /* of large parts, unless their rate needs more */
+    uint8_t width;    /* of large parts, unless their rate needs more */
+    uint32_t refused; /* keys / 256 when a part could last not grow within the limit; 0: it could */
 };
 
 /* All keys that were ever in the set since it was created or loaded. */
@@ -188,6 +189,8 @@ ALWAYS_INLINE struct held_parts *lines_moment(const struct lines *l)
 
 /* Of zeros, which readers may look at meanwhile. */
 tamis_error lines_init(struct lines *l, const tamis_allocator *a, double fpp);
+/* The bytes of a set without keys. */
+uint64_t lines_least(double fpp);
 /* The slot width that large parts start with. */
 unsigned lines_width(double fpp);
 void lines_free(struct lines *l);

@@ -125,6 +125,12 @@ struct body *body_first(struct lines *l)
     return body_new(l, 0, size.lines, size.width, NULL);
 }
 
+uint64_t lines_least(double fpp)
+{
+    const struct lines l = {.fpp = fpp, .width = (uint8_t)lines_width(fpp)};
+    return body_needs(size_for(&l, NULL, (struct content){0}, 0, 256).lines, 0);
+}
+
 /* The used slots at which a part is split; its parts are joined at a third of it. A rebuild takes 3 to 12 ns per key,
    and a body costs some 100 bytes besides its lines. */
 static uint64_t split_at(unsigned depth)
@@ -211,11 +217,19 @@ static void rebuild_count(struct rebuild *r, const struct body *b)
             r->keys[stash_line(stash->entry[i]) * r->n / b->lines]++;
 }
 
+/* The entries of a stash that are copies of slots, which will be in the next stash too: others are half as many as lines
+   at most. */
+static uint64_t copies_stashed(const struct body *b)
+{
+    const struct stash *stash = atomic_load(&b->stash);
+    return stash && stash->used > b->lines / 2 ? stash->used - b->lines / 2 : 0;
+}
+
 static tamis_error rebuild_fill(struct rebuild *r)
 {
     struct lines *l = r->lines;
     const struct body *old = body_at(r->root, r->first);
-    uint64_t old_bytes = 0; /* will be freed */
+    uint64_t old_bytes = 0 /* will be freed */, copies = 0;
     bool one = body_positions(r->root, old) == r->positions, same = one && r->n == 1;
     struct content content = {0};
     if (r->n > 1)
@@ -226,6 +240,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
             mass_share(b, b->mass + part_beyond(b)) * body_positions(r->root, b) / r->positions;
         content.known = (unsigned)max_u64(content.known, b->depth + body_bits(b));
         old_bytes += body_bytes(b);
+        copies += copies_stashed(b);
         r->keys[0] += r->n > 1 ? 0 : b->used;
         i += body_positions(r->root, b);
     }
@@ -239,9 +254,9 @@ static tamis_error rebuild_fill(struct rebuild *r)
         const struct arena *arena = from_arena(l, bare) ? arena_of(l) : NULL;
         uint64_t more = arena ? arena_needs(arena, bare) : body_needs(size.lines, r->depth);
         uint64_t now = bytes + more;
-        /* Arenas are counted separately; the second term is the stash. */
-        bytes += (arena ? 0 : more) + size.lines * 8;
-        if (l->limit && l->bytes + now + size.lines * 8 > l->limit + old_bytes)
+        uint64_t stash = max_u64(size.lines * 8, copies / r->n * 10);
+        bytes += (arena ? 0 : more) + stash; /* arenas are counted separately */
+        if (l->limit && l->bytes + now + stash > l->limit + old_bytes)
             return TAMIS_ESPACE;
         if (!target_new(&r->target[i], l, size, r->depth))
             return TAMIS_ENOMEM;
@@ -261,6 +276,23 @@ static unsigned deepest_part(const struct rebuild *r)
         if (i - r->first >= r->positions)
             depth = (unsigned)max_u64(depth, body_at(r->root, i)->depth);
     return depth;
+}
+
+/* Would the set exceed its limit, and grow, with the new parts? Their stashes may be larger than rebuild_fill() expects.
+   Memory of arenas is included in the bytes of the set already. */
+static bool exceeds_limit(const struct rebuild *r, const struct shelf *shelf)
+{
+    const struct lines_root *root = r->root;
+    uint64_t now = shelf ? shelf_bytes(shelf) : 0;
+    uint64_t before = root->lines ? 0 : shelf_bytes(shelf_of(root));
+    for (uint32_t i = 0; i < r->n; i++)
+        now += body_bytes(r->target[i].body);
+    for (uint32_t i = r->first; i < r->first + r->positions;) {
+        const struct body *b = body_at(root, i);
+        before += body_bytes(b);
+        i += body_positions(root, b);
+    }
+    return r->lines->limit && now > before && r->lines->bytes + now - before > r->lines->limit;
 }
 
 /* Stores the new parts in the new shelf, if there is one, with all others, and retires the old parts. */
@@ -307,6 +339,10 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, 
     tamis_error e = rebuild_fill(&r);
     if (e == TAMIS_OK && depth && !(shelf = shelf_new(l->allocator, deepest_part(&r))))
         e = TAMIS_ENOMEM;
+    if (e == TAMIS_OK && exceeds_limit(&r, shelf)) {
+        shelf_free(shelf, l->allocator);
+        e = TAMIS_ESPACE;
+    }
     for (uint32_t i = 0; i < r.n; i++) {
         if (r.target[i].body)
             mem_free(l->allocator, r.target[i].used, r.target[i].body->lines, 1);
@@ -320,6 +356,7 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, 
     return e;
 }
 
+/* A rebuild may be refused only when it is complete, so it is not tried again with every key. */
 tamis_error part_grow(struct lines *l, uint64_t place)
 {
     const struct lines_root *root = lines_root_of(l);
@@ -327,8 +364,12 @@ tamis_error part_grow(struct lines *l, uint64_t place)
     const struct body *b = body_at(root, number);
     uint32_t positions = body_positions(root, b);
     bool split = b->used >= split_at(b->depth);
-    return rebuild(l, number / positions * positions, positions,
-                   split ? depth_after(b->depth) : b->depth);
+    if (l->refused && l->keys / 256 >= l->refused)
+        return TAMIS_ESPACE;
+    tamis_error e = rebuild(l, number / positions * positions, positions,
+                            split ? depth_after(b->depth) : b->depth);
+    l->refused = e == TAMIS_ESPACE ? (uint32_t)(l->keys / 256) : 0;
+    return e;
 }
 
 tamis_error part_shrink(struct lines *l, uint64_t place)

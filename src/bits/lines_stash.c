@@ -172,11 +172,22 @@ uint32_t apart_match(const struct apart_list *list, uint64_t w)
     return i;
 }
 
+static uint32_t apart_room(const struct apart_list *list)
+{
+    return list->n < list->room ? list->room : list->room + list->room / 2 + 4;
+}
+
+uint64_t apart_needs(const struct rare *rare, const struct apart_list *list)
+{
+    uint64_t more = list ? apart_room(list) - list->room : 4;
+    return more * sizeof(struct apart) + (more && rare_bytes(rare) == 0 ? sizeof *rare : 0);
+}
+
 bool apart_reserve(struct apart_list *list, const tamis_allocator *a)
 {
-    if (list->n < list->room)
+    uint32_t room = apart_room(list);
+    if (room == list->room)
         return true;
-    uint32_t room = list->room + list->room / 2 + 4;
     struct apart *larger = mem_grow(a, list->entry, list->room, room, sizeof *larger);
     if (!larger)
         return false;

@@ -109,6 +109,8 @@ bool stash_take(struct body *b, uint32_t at);
 uint32_t apart_find(const struct apart_list *list, uint64_t key);
 /* The matching entry with the fewest unknown bits. */
 uint32_t apart_match(const struct apart_list *list, uint64_t w);
+/* The bytes by which the lists of a part grow for one more entry in one of them; NULL: it has no lists. */
+uint64_t apart_needs(const struct rare *rare, const struct apart_list *list);
 /* Makes room for one more entry. */
 bool apart_reserve(struct apart_list *list, const tamis_allocator *a);
 /* Adds copies; true if the entry is new. There must be room. */

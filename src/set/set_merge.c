@@ -363,6 +363,7 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
                               unsigned flags)
 {
     bool merged = set_sliced(s) && !(flags & TAMIS_MERGE_CONCAT);
+    uint64_t bytes = set_bytes(s);
     if (layers_count(set_layers(s)) == 0)
         set_opt(s)->layout = set_opt(other)->layout;
     tamis_error e = unite_layers(s, other, flags);
@@ -385,6 +386,8 @@ static tamis_error merge_into(struct set *s, const struct set *before, const str
         e = pending_rebuild(s);
     if (e == TAMIS_OK)
         e = set_opt(s)->growth == TAMIS_SMOOTH ? smooth_settle(s, flags) : check_rate(s, flags);
+    if (e == TAMIS_OK && s->memory_limit && set_bytes(s) > max_u64(s->memory_limit, bytes))
+        e = TAMIS_ESPACE;
     if (set_opt(s)->growth == TAMIS_WINDOW)
         sort_by_age(s);
     return e;

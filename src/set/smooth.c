@@ -24,6 +24,7 @@ void smooth_limit(struct set *s)
         return;
     uint64_t others = set_bytes(s) - l->bytes, limit = s->memory_limit;
     l->limit = limit == 0 ? 0 : limit > others ? limit - others : 1;
+    l->refused = 0;
 }
 
 tamis_error smooth_start(struct set *s)
@@ -31,6 +32,9 @@ tamis_error smooth_start(struct set *s)
     const struct terms *t = set_terms(s);
     if (set_lines(s))
         return TAMIS_OK;
+    if (s->memory_limit && layers_count(set_layers(s)) > 0 &&
+        set_bytes(s) + lines_least(t->opt.budget) > s->memory_limit)
+        return TAMIS_ESPACE;
     tamis_error e = lines_init(&s->lines, &t->allocator, t->opt.budget);
     if (e != TAMIS_OK)
         return e;
@@ -195,6 +199,7 @@ tamis_error smooth_unite(struct set *s, const struct set *other)
     if (!theirs || theirs->keys == 0)
         return TAMIS_OK;
     tamis_error e = smooth_start(s);
+    smooth_limit(s); /* there may be more vectors */
     return e == TAMIS_OK ? lines_unite(set_lines(s), theirs) : e;
 }
 

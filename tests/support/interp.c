@@ -56,6 +56,8 @@ static void choose_smooth(tamis_options *o, const uint8_t h[8])
     o->layout = TAMIS_LAYOUT_DEFAULT;
     o->hash = o->hash == TAMIS_H3 ? TAMIS_XXH3 : o->hash;
     o->bits = o->hashes = 0;
+    if (h[6] % 6 == 5)
+        o->fpp = 0.5;
     if (h[1] & FLAG_BLOCKED)
         o->capacity = 0;
 }
@@ -122,6 +124,8 @@ static bool choose(struct machine *m, const uint8_t h[8])
     choose_keys(m, h);
     if (o->growth == TAMIS_SMOOTH)
         choose_smooth(o, h);
+    if (o->growth == TAMIS_SMOOTH && h[5] & 1)
+        o->allocator = &m->fault.allocator;
     struct slot *first = &m->slot[0];
     tamis_error e = tamis_filter_new(&first->filter, o, NULL);
     if (e != TAMIS_OK) {
@@ -146,6 +150,11 @@ static bool choose(struct machine *m, const uint8_t h[8])
 static uint32_t take(struct machine *m)
 {
     return m->at < m->end ? *m->at++ : 0;
+}
+
+uint32_t machine_take(struct machine *m)
+{
+    return take(m);
 }
 
 static uint32_t take_key(struct machine *m)
@@ -203,7 +212,9 @@ static bool step_add(struct machine *m, struct slot *s, uint32_t key)
         m->report->planted = true;
     else
         e = tamis_filter_add(s->filter, m->bytes[key], KEY_LEN, &fresh);
-    if (is_full(m, e) && (!had || m->options.growth == TAMIS_WINDOW || m->options.add_always))
+    bool counts = m->options.growth == TAMIS_SMOOTH && m->options.deletable;
+    if (is_full(m, e) &&
+        (!had || m->options.growth == TAMIS_WINDOW || m->options.add_always || counts))
         return machine_note_full(m, s);
     if (e != TAMIS_OK)
         return interp_fail(m, "add of key %u: %s", key, tamis_error_name(e));
@@ -325,8 +336,10 @@ static bool step_clone(struct machine *m, struct slot *s, struct slot *to)
     bool equal = tamis_filter_equal(copy, s->filter) && tamis_filter_equal(s->filter, copy);
     tamis_filter_free(to->filter);
     to->filter = copy;
-    if (to != s)
+    if (to != s) {
         model_copy(&to->model, &s->model);
+        life_copy(to, s);
+    }
     return equal || interp_fail(m, "a clone differs");
 }
 
@@ -335,8 +348,9 @@ static bool refused(struct machine *m, const struct slot *s, const tamis_filter 
                     const char *what, tamis_error e, unsigned flags)
 {
     bool lines = e == TAMIS_EKIND && set_lines(&s->filter->set); /* they shrink by themselves */
-    bool expected =
-        lines || e == TAMIS_ESHAPE || (e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE));
+    bool expected = lines || e == TAMIS_ESHAPE ||
+                    (e == TAMIS_ERATE && !(flags & TAMIS_MERGE_RESTATE)) ||
+                    (e == TAMIS_ESPACE && m->options.memory_limit);
     tamis_filter_facts was, is;
     m->report->seen[SEEN_REFUSED]++;
     tamis_filter_info(before, &was);
@@ -355,9 +369,11 @@ static bool step_merge(struct machine *m, struct slot *s, struct slot *other, un
     tamis_filter *before;
     uint32_t vectors =
         layers_count(set_layers(&s->filter->set)) + layers_count(set_layers(&other->filter->set));
-    if (s->model.total + other->model.total > 4000 || vectors > 64)
+    if (s->model.total + other->model.total > 4000 || vectors > 64 || !life_may_merge(s, other))
         return true;
-    bool part = s->model.unique && other->model.unique && s != other;
+    bool part = s->model.unique && other->model.unique && s != other && life_disjoint(s, other);
+    if (!life_disjoint(s, other))
+        flags &= ~(unsigned)TAMIS_MERGE_DISJOINT;
     for (uint32_t i = 0; i < m->keys && flags & TAMIS_MERGE_DISJOINT; i++) {
         if (!s->model.copies[i] || !other->model.copies[i])
             continue;
@@ -419,6 +435,8 @@ static bool step_clear(struct machine *m, struct slot *s)
     tamis_error e = tamis_filter_clear(s->filter);
     m->report->steps++;
     model_clear(&s->model);
+    s->crowds = 0;
+    s->crowd_keys = 0;
     s->model.unique = set_opt(&s->filter->set)->unique;
     return e == TAMIS_OK ? interp_check(m, s) : interp_fail(m, "clear: %s", tamis_error_name(e));
 }
@@ -557,7 +575,8 @@ static void run(struct machine *m)
         struct slot *s = &m->slot[(byte >> 5) % SLOTS];
         if (m->report->planted)
             break; /* the last check tells */
-        if (!one_step(m, byte % 32, s))
+        bool life = byte >= 192 && m->options.growth == TAMIS_SMOOTH;
+        if (!(life ? life_step(m, byte % 32, s) : one_step(m, byte % 32, s)))
             return;
         machine_plant(m, s);
         if (++n % 8 == 0 && !interp_check(m, s))
@@ -567,7 +586,7 @@ static void run(struct machine *m)
         if (!interp_check(m, &m->slot[i]))
             return;
     for (unsigned i = 0; i < SLOTS && !m->report->planted; i++)
-        if (!step_remove_all(m, &m->slot[i], m->start[7] + i))
+        if (!life_all_go(m, &m->slot[i]) || !step_remove_all(m, &m->slot[i], m->start[7] + i))
             return;
 }
 
@@ -586,12 +605,15 @@ bool interp_run(const uint8_t *program, size_t len, enum interp_plant plant,
     m->at = program + 8;
     m->end = program + len;
     m->clock = 1000000;
+    fault_init(&m->fault);
     if (choose(m, program))
         run(m);
     for (unsigned i = 0; i < SLOTS; i++) {
         tamis_filter_free(m->slot[i].filter);
         model_free(&m->slot[i].model);
     }
+    if (!fault_clean(&m->fault))
+        interp_fail(m, "%zu blocks are left", m->fault.blocks);
     free(m->cells);
     free(m);
     return !report->failed;

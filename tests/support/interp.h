@@ -12,7 +12,8 @@
  *     byte 1     flags, see interp.c  byte 5   expansion, vectors, lambdas
  *     byte 2     capacity             byte 6   bits and hashes, as published
  *     byte 3     rate                 byte 7   salt of the keys
- *     then       step: low five bits what, the next two which filter; then its arguments
+ *     then       step: low five bits what, the others which filter; then its arguments. From 192 on, for
+ *                smooth filters: a step of interp_life.c
  */
 #ifndef TAMIS_TESTS_INTERP_H
 #define TAMIS_TESTS_INTERP_H
@@ -48,6 +49,7 @@ enum interp_event {
     SEEN_EMPTIED,
     SEEN_ESCAPE, /* a counter of 15 or more */
     SEEN_LINES,  /* lines were looked at */
+    SEEN_LIVES,  /* a step of interp_life.c */
     SEEN_COUNT
 };
 

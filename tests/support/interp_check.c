@@ -128,10 +128,11 @@ static bool note_place(struct machine *m, struct slot *s, uint32_t key, bool fre
 static bool check_counts(struct machine *m, struct slot *s)
 {
     uint64_t pending = atomic_load(&s->filter->set.stack->more->removals.total);
-    if (s->model.deletable && set_stored(&s->filter->set) != s->model.total + pending)
+    uint64_t members = s->model.total + s->crowd_keys;
+    if (s->model.deletable && set_stored(&s->filter->set) != members + pending)
         return interp_fail(m, "%llu copies stored and %llu pending, but %llu members",
                            (unsigned long long)set_stored(&s->filter->set),
-                           (unsigned long long)pending, (unsigned long long)s->model.total);
+                           (unsigned long long)pending, (unsigned long long)members);
     return true;
 }
 
@@ -141,7 +142,7 @@ bool machine_note_full(struct machine *m, struct slot *s)
     return check_counts(m, s);
 }
 
-bool machine_note_add(struct machine *m, struct slot *s, uint32_t key, bool fresh)
+bool machine_note_copy(struct machine *m, struct slot *s, uint32_t key, bool fresh)
 {
     struct model *model = &s->model;
     bool noted = true;
@@ -161,7 +162,12 @@ bool machine_note_add(struct machine *m, struct slot *s, uint32_t key, bool fres
         model->fresh += fresh;
         noted = note_place(m, s, key, fresh);
     }
-    if (!noted || !check_counts(m, s))
+    return noted;
+}
+
+bool machine_note_add(struct machine *m, struct slot *s, uint32_t key, bool fresh)
+{
+    if (!machine_note_copy(m, s, key, fresh) || !check_counts(m, s))
         return false;
     return tamis_filter_has(s->filter, m->bytes[key], KEY_LEN) ||
            interp_fail(m, "key %u was just added and is denied", key);
@@ -233,7 +239,7 @@ bool machine_note_removal(struct machine *m, struct slot *s, uint32_t key, tamis
     m->report->seen[SEEN_PENDING] += outcome == TAMIS_PENDING;
     if (!check_counts(m, s) || (placed(m, s) && !note_gone(m, s)))
         return false;
-    if (model->total == 0) {
+    if (model->total == 0 && s->crowds == 0) {
         m->report->seen[SEEN_EMPTIED]++;
         bool unique = model->unique;
         model_clear(model);
@@ -305,6 +311,7 @@ bool machine_note_merge(struct machine *m, struct slot *s, const struct slot *ot
     model->unique = unique;
     model->counted = false;
     model->merged = true;
+    life_merge(s, other);
     m->report->seen[SEEN_MERGED]++;
     if (set_opt(&s->filter->set)->unique != unique)
         return interp_fail(m, "merge: unique is %d", set_opt(&s->filter->set)->unique);
@@ -350,9 +357,9 @@ static bool check_info(struct machine *m, struct slot *s)
         return interp_fail(m, "info: %llu pending, %llu items; model: %llu and %llu",
                            (unsigned long long)info.pending, (unsigned long long)info.items,
                            (unsigned long long)pending, (unsigned long long)model->total);
-    if (model->deletable && info.items != model->total)
+    if (model->deletable && info.items != model->total + s->crowd_keys)
         return interp_fail(m, "items %llu, members %llu", (unsigned long long)info.items,
-                           (unsigned long long)model->total);
+                           (unsigned long long)(model->total + s->crowd_keys));
     if (!model->deletable && model->counted && m->options.growth != TAMIS_WINDOW &&
         !m->options.add_always && info.items != model->fresh)
         return interp_fail(m, "items %llu, fresh adds %llu", (unsigned long long)info.items,
@@ -490,6 +497,7 @@ static bool check_lines(struct machine *m, struct slot *s)
     const struct lines *lines = set_lines(&s->filter->set);
     struct entries e = {.m = m, .s = s};
     e.compare = m->options.deletable || !(s->model.merged || m->options.add_always);
+    e.compare &= s->crowds == 0; /* they would have to be compared too */
     if (!lines)
         return true;
     lines_each(lines, check_entry, &e);
@@ -506,10 +514,11 @@ static bool check_lines(struct machine *m, struct slot *s)
 bool interp_check(struct machine *m, struct slot *s)
 {
     m->report->seen[SEEN_GROWN] += layers_count(set_layers(&s->filter->set)) > 1;
-    bool empty = s->model.total == 0 && m->options.growth != TAMIS_WINDOW;
-    return !m->report->failed && machine_sync(m, s) && check_counts(m, s) && check_answers(m, s) &&
-           check_info(m, s) && check_vectors(m, s) && check_lines(m, s) &&
-           (!empty || check_empty(m, s));
+    bool empty = s->model.total == 0 && s->crowds == 0 && m->options.growth != TAMIS_WINDOW;
+    bool lives = m->options.growth == TAMIS_SMOOTH;
+    return !m->report->failed && (!lives || life_check(m, s)) && machine_sync(m, s) &&
+           check_counts(m, s) && check_answers(m, s) && check_info(m, s) && check_vectors(m, s) &&
+           check_lines(m, s) && (!empty || check_empty(m, s));
 }
 
 /* ---- faults from outside --------------------------------------------------------------------- */

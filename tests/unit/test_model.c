@@ -29,9 +29,9 @@ static bool good_program(uint8_t *program, size_t len, struct interp_report *rep
 
 TEST(library_does_as_the_model)
 {
-    static const char *const names[SEEN_COUNT] = {"pending", "settled", "cancelled", "grown",
-                                                  "shrunk",  "full",    "merged",    "folded",
-                                                  "refused", "emptied", "escape",    "lines"};
+    static const char *const names[SEEN_COUNT] = {
+        "pending", "settled", "cancelled", "grown",  "shrunk", "full", "merged",
+        "folded",  "refused", "emptied",   "escape", "lines",  "lives"};
     uint64_t rng = harness_seed(), steps = 0, seen[SEEN_COUNT] = {0};
     unsigned programs = HARNESS_TIMES(8000, 80000), failed = 0;
     double start = harness_now();

@@ -647,6 +647,52 @@ TEST(memory_has_a_limit)
     CHECK(fault_clean(&fault));
 }
 
+/* Keys come and go, some of them again and again: what the filter takes is never more than the limit, and nearly as much
+   is used. */
+static void live_within(uint64_t limit, double fpp, unsigned copies, uint64_t seed)
+{
+    enum { STEPS = 60000, MOST = 30000 };
+    static uint64_t there[STEPS];
+    tamis_options o = {
+        .growth = TAMIS_SMOOTH, .deletable = true, .fpp = fpp, .memory_limit = limit};
+    tamis_filter *f;
+    tamis_filter_facts facts;
+    uint64_t rng = seed, n = 0, most = 0, refused = 0, above = 0;
+    CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
+    for (unsigned i = 0; i < STEPS; i++) {
+        bool full = refused > 100, adds = n == 0 || rng_next(&rng) % 4 > full;
+        uint64_t key = rng_next(&rng) % (MOST / copies), at = n ? rng_next(&rng) % n : 0;
+        tamis_error e = adds ? add(f, key, NULL) : TAMIS_OK;
+        CHECK(e == TAMIS_OK || e == TAMIS_ESPACE);
+        if (!adds) {
+            CHECK(take(f, there[at]) == TAMIS_REMOVED);
+            there[at] = there[--n];
+        } else if (e == TAMIS_OK) {
+            there[n++] = key;
+        }
+        refused = e == TAMIS_ESPACE ? refused + 1 : full && n < STEPS / 8 ? 0 : refused;
+        tamis_filter_brief(f, &facts);
+        most = facts.bytes > most ? facts.bytes : most;
+        above += facts.bytes > limit;
+    }
+    CHECK_MSG(above == 0 && most > limit * 3 / 4,
+              "%g of %g bytes at most, at %g, %u copies; %g times too many", (double)most,
+              (double)limit, fpp, copies, (double)above);
+    for (uint64_t i = 0; i < n; i++)
+        CHECK(has(f, there[i]));
+    tamis_filter_free(f);
+}
+
+TEST(a_limit_holds_whatever_comes_and_goes)
+{
+    static const double rates[] = {0.5, 0.1, 0.01, 0.0001};
+    uint64_t rng = harness_seed();
+    for (unsigned i = 0; i < 4; i++)
+        for (unsigned copies = 1; copies <= 16; copies *= 4)
+            for (unsigned j = 0; j < (harness_slow() ? 1 : 4); j++)
+                live_within(20000 + rng_next(&rng) % 20000, rates[i], copies, rng_next(&rng));
+}
+
 TEST(options_are_checked)
 {
     tamis_filter *f;
