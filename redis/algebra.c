@@ -53,7 +53,7 @@ static tamis_error clear(struct value *v)
 {
     if (!v->small)
         return set_clear(v->set);
-    small_clear(v->small);
+    small_clear(&v->small);
     return TAMIS_OK;
 }
 

@@ -13,6 +13,10 @@ static void facts_of(const struct value *v, tamis_filter_facts *facts)
     *facts = (tamis_filter_facts){0};
     if (v->set)
         set_brief(v->set, facts);
+    if (v->small) {
+        facts->items = small_items(v->small, &facts->vectors);
+        facts->capacity = facts->capacity > facts->items ? facts->capacity : facts->items;
+    }
     struct foreign *f = v->foreign;
     if (!f)
         return;
@@ -94,11 +98,27 @@ static void reply_bf_info(RedisModuleCtx *ctx, struct value *v, RedisModuleStrin
     }
 }
 
+/* The facts of a small filter are those of its set without the keys of lines, and their number. */
 COMMAND(command_bf_info)
 {
-    return argc != 2 && argc != 3
-               ? rm.WrongArity(ctx)
-               : with_value(ctx, argv, argc, VALUE_ITEMS, RM_READ, reply_bf_info);
+    RedisModuleKey *key;
+    bool replied;
+    if (argc != 2 && argc != 3)
+        return rm.WrongArity(ctx);
+    const struct value *v = find_kind(ctx, argv[1], VALUE_ITEMS, &key, &replied);
+    struct value shown = v ? *v : (struct value){0};
+    if (v && v->small)
+        shown.set = small_start(v->small);
+    if (v && v->small && !shown.set)
+        reply_failure(ctx, v, TAMIS_ENOMEM, NULL);
+    else if (v)
+        reply_bf_info(ctx, &shown, argv, argc);
+    else if (!replied)
+        rm.ReplyWithError(ctx, NOT_FOUND);
+    if (v && v->small)
+        set_free(shown.set);
+    rm.CloseKey(key);
+    return RM_OK;
 }
 
 /* ---- TAMIS.INFO: the names that `tamis info --json` uses -------------------------------------- */

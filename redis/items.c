@@ -6,14 +6,14 @@
 #define ITEMS_BATCH 128
 
 /* Computes the digests of the next items, at most ITEMS_BATCH; returns their number. */
-static size_t digest_batch(const tamis_filter *filter, RedisModuleString **items, size_t n,
+static size_t digest_batch(const struct value *v, RedisModuleString **items, size_t n,
                            tamis_digest *digests)
 {
     tamis_key keys[ITEMS_BATCH];
     n = n < ITEMS_BATCH ? n : ITEMS_BATCH;
     for (size_t i = 0; i < n; i++)
         keys[i].data = rm.StringPtrLen(items[i], &keys[i].len);
-    tamis_filter_digest_many(filter, keys, n, digests);
+    value_digests(v, keys, n, digests);
     return n;
 }
 
@@ -123,18 +123,19 @@ static __attribute__((noinline)) tamis_error add_batch(RedisModuleCtx *ctx, stru
 {
     tamis_digest digests[ITEMS_BATCH];
     uint8_t fresh[ITEMS_BATCH];
-    size_t some = digest_batch(as_filter(v->set), a->items + a->added, a->n - a->added, digests),
-           done;
-    tamis_error e = tamis_filter_add_many(as_filter(v->set), digests, some, fresh, &done);
+    bool small = v->small;
+    size_t some = digest_batch(v, a->items + a->added, a->n - a->added, digests), done;
+    tamis_error e = value_add_many(v, digests, some, fresh, &done);
     uint64_t limit = done == 0 ? limit_aside(ctx, v, e) : 0;
     if (limit) {
-        e = tamis_filter_add_many(as_filter(v->set), digests, some, fresh, &done);
+        e = value_add_many(v, digests, some, fresh, &done);
         set_limit(v->set, limit);
     }
     for (size_t i = 0; i < done; i++) {
         a->changed |= fresh[i] || v->deletable || v->growth == TAMIS_WINDOW;
         reply_added(ctx, a, fresh[i]);
     }
+    a->changed |= small != (v->small != NULL);
     a->added += done;
     return e;
 }
@@ -147,7 +148,7 @@ static inline long add_all(RedisModuleCtx *ctx, struct adding *a, struct value *
     bool batch = a->n > 1 && !a->nx && !v->foreign;
     do { /* an error within a batch recurs with the next one, if it persists */
         before = a->added;
-        e = batch && !v->small ? add_batch(ctx, a, v) : add_next(ctx, a, v);
+        e = batch ? add_batch(ctx, a, v) : add_next(ctx, a, v);
     } while (a->added < a->n && a->added > before);
     if (LIKELY(a->added == a->n))
         return (long)a->n;
@@ -317,12 +318,12 @@ COMMAND(command_bf_insert)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* In a small filter, or in one of RedisBloom without the set on top. */
-static bool has_item(const struct value *v, const RedisModuleString *item)
+/* In a filter of RedisBloom, without the set on top. */
+static bool in_foreign(const struct value *v, const RedisModuleString *item)
 {
     size_t len;
     const char *text = rm.StringPtrLen(item, &len);
-    return v->foreign ? foreign_has(v->foreign, text, len) : value_has(v, text, len);
+    return foreign_has(v->foreign, text, len);
 }
 
 static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleString **items,
@@ -332,14 +333,12 @@ static void reply_found(RedisModuleCtx *ctx, const struct value *v, RedisModuleS
     uint8_t found[ITEMS_BATCH] = {0};
     for (size_t i = 0; i < n;) {
         size_t some = n - i < ITEMS_BATCH ? n - i : ITEMS_BATCH;
-        for (size_t j = 0; v && v->small && j < some; j++)
-            found[j] = has_item(v, items[i + j]);
-        if (v && v->set) {
-            digest_batch(as_filter(v->set), items + i, some, digests);
-            tamis_filter_has_many(as_filter(v->set), digests, some, found);
+        if (v && (v->small || v->set)) {
+            digest_batch(v, items + i, some, digests);
+            value_have(v, digests, some, found);
         }
         for (size_t j = 0; j < some; j++)
-            rm.ReplyWithBool(ctx, found[j] || (v && v->foreign && has_item(v, items[i + j])));
+            rm.ReplyWithBool(ctx, found[j] || (v && v->foreign && in_foreign(v, items[i + j])));
         i += some;
     }
 }
@@ -398,7 +397,7 @@ static size_t remove_batch(struct value *v, RedisModuleString **items, size_t n,
     tamis_digest digests[ITEMS_BATCH];
     size_t len, done = 0;
     if (!v->foreign) {
-        n = digest_batch(as_filter(v->set), items, n, digests);
+        n = digest_batch(v, items, n, digests);
         *e = tamis_filter_remove_many(as_filter(v->set), digests, n, outcomes, &done);
         return done;
     }

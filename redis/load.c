@@ -18,8 +18,9 @@ struct loaded_piece {
     const char *data;
     size_t len;
     enum command_dialect dialect;
-    const uint8_t *key; /* for bytes without their key: the server's if none is given */
-    bool own;           /* it is the key of the server that it comes from */
+    const uint8_t *key;            /* for bytes without their key: the server's if none is given */
+    bool own;                      /* it is the key of the server that it comes from */
+    const RedisModuleString *kept; /* what a small filter has beside the bytes: see save_small() */
 };
 
 #define BAD_DATA "ERR received bad data"
@@ -70,6 +71,14 @@ static struct value *load_start(RedisModuleCtx *ctx, const struct loaded_piece *
     return v;
 }
 
+static bool put_back(struct value *v, const RedisModuleString *kept)
+{
+    size_t len;
+    const char *bytes = rm.StringPtrLen(kept, &len);
+    return value_settle(v, true) && v->small &&
+           small_put_back(&v->small, (const uint8_t *)bytes, len);
+}
+
 /* Completes the value after the last piece; NULL if the result is invalid. */
 static struct value *load_end(RedisModuleCtx *ctx, struct loaded_piece *p, struct value *partial,
                               tamis_error *e, tamis_reason *reason)
@@ -84,6 +93,11 @@ static struct value *load_end(RedisModuleCtx *ctx, struct loaded_piece *p, struc
         p->limit = limit && limit < most ? limit : most;
     if (p->limit)
         set_limit(v->set, p->limit);
+    if (p->kept && !put_back(v, p->kept)) {
+        value_free(v);
+        *e = TAMIS_EFORMAT;
+        return NULL;
+    }
     return v;
 }
 
@@ -186,7 +200,7 @@ static int load(RedisModuleCtx *ctx, struct loaded_piece *p)
     return RM_OK;
 }
 
-/* MAXMEM bytes, KEY hex or FAMILY hex; returns NULL or what to reply. */
+/* MAXMEM bytes, KEY hex or FAMILY hex, KEPT bytes; returns NULL or what to reply. */
 static const char *load_option(struct loaded_piece *p, const RedisModuleString *word,
                                const RedisModuleString *value, uint8_t given[TAMIS_KEY_LEN])
 {
@@ -196,6 +210,10 @@ static const char *load_option(struct loaded_piece *p, const RedisModuleString *
     if (is_word(word, "MAXMEM")) {
         p->limit = rm.StringToLongLong(value, &limit) == RM_OK && limit > 0 ? (uint64_t)limit : 0;
         return p->limit ? NULL : wrong;
+    }
+    if (is_word(word, "KEPT")) {
+        p->kept = value;
+        return NULL;
     }
     p->own = is_word(word, "FAMILY");
     if (!p->own && !is_word(word, "KEY"))
@@ -221,6 +239,8 @@ COMMAND(command_load)
     secret_redact_options(ctx, argv, argc);
     if (error)
         return rm.ReplyWithError(ctx, error);
+    if (p.kept && !follows(ctx))
+        return rm.ReplyWithError(ctx, "ERR KEPT belongs to append-only files");
     if (p.limit > value_limit() && !follows(ctx))
         return reply_printf(ctx, "ERR MAXMEM is above tamis.value-limit, %llu bytes",
                             (unsigned long long)value_limit());

@@ -115,6 +115,11 @@ void value_set_keep(struct value *v, struct set *set);
 bool value_settle(struct value *v, bool places);
 tamis_error value_add(struct value *v, const void *key, size_t len, bool *fresh);
 bool value_has(const struct value *v, const void *key, size_t len);
+/* The same for many, by their digests. *done is the number of keys added, also after an error. */
+void value_digests(const struct value *v, const tamis_key *keys, size_t n, tamis_digest *out);
+void value_have(const struct value *v, const tamis_digest *digests, size_t n, uint8_t *found);
+tamis_error value_add_many(struct value *v, const tamis_digest *digests, size_t n, uint8_t *fresh,
+                           size_t *done);
 struct value *value_copy(const struct value *v);
 struct value *value_copy_beside(const struct value *v); /* see copy_beside() */
 void value_free(struct value *v);

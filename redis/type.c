@@ -17,13 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    PUBLISHED = 16,
-    TELLS = 32,
-    OWN = 64,
-    PLACES = 128,
-    FLAGS = PUBLISHED | TELLS | OWN | PLACES
-};
+enum { PUBLISHED = 16, TELLS = 32, OWN = 64, KEPT = 128, FLAGS = PUBLISHED | TELLS | OWN | KEPT };
 
 RedisModuleType *type, *foreign_type, *cuckoo_type;
 
@@ -81,15 +75,31 @@ static void save_bytes(RedisModuleIO *io, const struct value *v)
     rm.SaveStringBuffer(io, "", 0);
 }
 
-/* A small filter without a stated capacity: its empty set, and the places of its keys. */
-static void save_places(RedisModuleIO *io, const struct value *v)
+/* A small filter is saved as its set without the keys that lines would have, and these in the bytes of small.c. */
+static struct value small_shown(const struct value *v, const char **kept, size_t *len)
 {
-    uint8_t places[SMALL_PLACES_LEN];
+    *len = small_kept(v->small);
+    char *bytes = rm.Alloc(*len + 1);
+    small_keep(v->small, (uint8_t *)bytes);
+    *kept = bytes;
+    return (struct value){.kind = v->kind, .set = small_start(v->small)};
+}
+
+static void small_hidden(struct value *shown, const char *kept)
+{
+    set_free(shown->set);
+    rm.Free((void *)(uintptr_t)kept);
+}
+
+static void save_small(RedisModuleIO *io, const struct value *v)
+{
+    const char *kept;
+    size_t len;
     value_insist(true);
-    struct value empty = {.kind = v->kind, .set = small_start(v->small)};
-    save_bytes(io, &empty);
-    set_free(empty.set);
-    rm.SaveStringBuffer(io, (const char *)places, small_places(v->small, places));
+    struct value shown = small_shown(v, &kept, &len);
+    save_bytes(io, &shown);
+    rm.SaveStringBuffer(io, kept, len);
+    small_hidden(&shown, kept);
 }
 
 static void rdb_save(RedisModuleIO *io, void *value)
@@ -97,17 +107,17 @@ static void rdb_save(RedisModuleIO *io, void *value)
     const struct value *v = value;
     WIPED_KEY key[TAMIS_KEY_LEN] = {0};
     bool own = value_key(v, key) && secret_is(key), tells = false;
-    bool places = v->small && small_has_places(v->small);
+    bool small = v->small && small_keeps(v->small);
     if (v->publication)
         tells = v->publication->with_key;
     rm.SaveUnsigned(io, (uint64_t)v->kind + (v->publication ? PUBLISHED : 0) + (tells ? TELLS : 0) +
-                            (own ? OWN : 0) + (places ? PLACES : 0));
+                            (own ? OWN : 0) + (small ? KEPT : 0));
     if (v->publication)
         publication_save(io, v->publication);
     if (v->kind == VALUE_PARTIAL)
         rm.SaveStringBuffer(io, (const char *)key, sizeof key);
-    if (places)
-        save_places(io, v);
+    if (small)
+        save_small(io, v);
     else
         save_bytes(io, v);
 }
@@ -206,14 +216,14 @@ static struct value *load_rest(RedisModuleIO *io, uint64_t kind, tamis_reason *r
     return v;
 }
 
-/* False if save_places() cannot have written them. */
-static bool load_places(RedisModuleIO *io, struct value *v)
+/* False if save_small() cannot have written it. */
+static bool load_small(RedisModuleIO *io, struct value *v)
 {
     size_t len = 0;
-    char *places = rm.LoadStringBuffer(io, &len);
-    bool ok = !rm.IsIOError(io) && places && v->small &&
-              small_put_places(&v->small, (const uint8_t *)places, len);
-    rm.Free(places);
+    char *kept = rm.LoadStringBuffer(io, &len);
+    bool ok = !rm.IsIOError(io) && kept && v->small &&
+              small_put_back(&v->small, (const uint8_t *)kept, len);
+    rm.Free(kept);
     return ok;
 }
 
@@ -223,7 +233,7 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     uint64_t word = rm.LoadUnsigned(io), flags = word & FLAGS, kind = word & ~(uint64_t)FLAGS;
     bool published = flags & PUBLISHED;
     if (rm.IsIOError(io) || (published && kind != VALUE_FILTER) || (!published && flags & TELLS) ||
-        (flags & PLACES && (published || kind != VALUE_FILTER)))
+        (flags & KEPT && (published || kind != VALUE_FILTER)))
         return NULL;
     struct publication *publication = published ? publication_load(io) : NULL;
     if (rm.IsIOError(io) || (published && !publication))
@@ -236,8 +246,8 @@ static struct value *load_value(RedisModuleIO *io, tamis_reason *reason)
     else
         publication_free(publication);
     if (v)
-        value_settle(v, flags & PLACES);
-    if (v && flags & PLACES && !load_places(io, v)) {
+        value_settle(v, flags & KEPT);
+    if (v && flags & KEPT && !load_small(io, v)) {
         value_free(v);
         v = NULL;
     }
@@ -317,12 +327,17 @@ struct emitting {
     const char *word; /* FAMILY or KEY, before the key that goes with the first piece */
     char hex[KEY_HEX];
     uint64_t offset;
+    const char *kept; /* of a small filter, whose bytes are one piece */
+    size_t kept_len;
 };
 
 static void emit_piece(void *context, const char *data, size_t len)
 {
     struct emitting *e = context;
-    if (e->offset == 0)
+    if (e->kept)
+        rm.EmitAOF(e->io, "TAMIS.LOAD", "slbcccb", e->key, 0LL, data, len, e->word, e->hex, "KEPT",
+                   e->kept, e->kept_len);
+    else if (e->offset == 0)
         rm.EmitAOF(e->io, "TAMIS.LOAD", "slbcc", e->key, 0LL, data, len, e->word, e->hex);
     else
         rm.EmitAOF(e->io, "TAMIS.LOAD", "slb", e->key, (long long)e->offset, data, len);
@@ -336,11 +351,17 @@ static void aof_rewrite(RedisModuleIO *io, RedisModuleString *key, void *value)
     WIPED_KEY family[TAMIS_KEY_LEN] = {0};
     e.word = value_key(value, family) && secret_is(family) ? "FAMILY" : "KEY";
     key_to_hex(family, e.hex);
+    struct value shown = *(struct value *)value;
+    bool small = shown.small && small_keeps(shown.small);
     value_insist(true);
-    if (value_encode(value, 0, cut, &c) != TAMIS_OK)
+    if (small)
+        shown = small_shown(&shown, &e.kept, &e.kept_len);
+    if (value_encode(&shown, 0, cut, &c) != TAMIS_OK)
         rm.LogIOError(io, "warning", "tamis: a value could not be rewritten");
     value_insist(false);
     cut_end(&c);
+    if (small)
+        small_hidden(&shown, e.kept);
     if (((struct value *)value)->publication)
         publication_emit(io, key, ((struct value *)value)->publication);
     explicit_bzero(e.hex, sizeof e.hex);

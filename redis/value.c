@@ -229,18 +229,39 @@ bool value_settle(struct value *v, bool places)
 
 bool value_has(const struct value *v, const void *key, size_t len)
 {
-    return v->small ? small_has(v->small, key, len) : tamis_filter_has(as_filter(v->set), key, len);
+    return v->small ? small_has(v->small, small_digest(v->small, key, len))
+                    : tamis_filter_has(as_filter(v->set), key, len);
 }
 
-static __attribute__((noinline)) tamis_error add_to_small(struct value *v, const void *key,
-                                                          size_t len, bool *fresh)
+void value_digests(const struct value *v, const tamis_key *keys, size_t n, tamis_digest *out)
 {
-    enum small_added added = small_add(&v->small, key, len);
+    if (v->small)
+        small_digest_many(v->small, keys, n, out);
+    else
+        tamis_filter_digest_many(as_filter(v->set), keys, n, out);
+}
+
+void value_have(const struct value *v, const tamis_digest *digests, size_t n, uint8_t *found)
+{
+    for (size_t i = 0; v->small && i < n; i++)
+        found[i] = small_has(v->small, digests[i]);
+    if (v->set)
+        tamis_filter_has_many(as_filter(v->set), digests, n, found);
+}
+
+static __attribute__((noinline)) tamis_error add_to_small(struct value *v, tamis_digest digest,
+                                                          uint8_t *fresh)
+{
+    enum small_added added = small_add(&v->small, digest);
+    size_t done;
     *fresh = added == SMALL_NEW;
     if (added != SMALL_OUTGROWN)
-        return added == SMALL_NO_MEMORY ? TAMIS_ENOMEM : TAMIS_OK;
+        return added == SMALL_NO_MEMORY  ? TAMIS_ENOMEM
+               : added == SMALL_NO_SPACE ? TAMIS_ESPACE
+                                         : TAMIS_OK;
     struct set *set = value_set(v);
-    tamis_error e = set ? tamis_filter_add(as_filter(set), key, len, fresh) : TAMIS_ENOMEM;
+    tamis_error e =
+        set ? tamis_filter_add_many(as_filter(set), &digest, 1, fresh, &done) : TAMIS_ENOMEM;
     if (e == TAMIS_OK)
         value_set_keep(v, set);
     else
@@ -250,9 +271,26 @@ static __attribute__((noinline)) tamis_error add_to_small(struct value *v, const
 
 tamis_error value_add(struct value *v, const void *key, size_t len, bool *fresh)
 {
-    if (v->small)
-        return add_to_small(v, key, len, fresh);
-    return tamis_filter_add(as_filter(v->set), key, len, fresh);
+    uint8_t is_fresh = false;
+    if (!v->small)
+        return tamis_filter_add(as_filter(v->set), key, len, fresh);
+    tamis_error e = add_to_small(v, small_digest(v->small, key, len), &is_fresh);
+    *fresh = is_fresh;
+    return e;
+}
+
+tamis_error value_add_many(struct value *v, const tamis_digest *digests, size_t n, uint8_t *fresh,
+                           size_t *done)
+{
+    tamis_error e = TAMIS_OK;
+    size_t more = 0;
+    for (*done = 0; v->small && *done < n && e == TAMIS_OK; *done += e == TAMIS_OK)
+        e = add_to_small(v, digests[*done], fresh + *done);
+    if (e == TAMIS_OK && *done < n)
+        e = tamis_filter_add_many(as_filter(v->set), digests + *done, n - *done, fresh + *done,
+                                  &more);
+    *done += more;
+    return e;
 }
 
 void value_top(struct value *v, struct set *top)

@@ -7,6 +7,7 @@
 #include "lines_bytes.h"
 #include "lines_follow.h"
 #include "matrix.h"
+#include "packed.h"
 #include "page_sums.h"
 #include "value_table.h"
 #include "vector.h"

@@ -312,7 +312,7 @@ tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t 
     return lines_kernel()->add(l, digests, n, once, fresh, done);
 }
 
-static tamis_error put_entry(void *lines, uint64_t place, unsigned known, uint64_t copies)
+tamis_error lines_put(void *lines, uint64_t place, unsigned known, uint64_t copies)
 {
     return put(lines, place, known, copies, false);
 }
@@ -323,7 +323,7 @@ tamis_error lines_unite(struct lines *l, const struct lines *from)
 {
     struct lines made, old = *l;
     if (from->keys <= l->keys)
-        return lines_each(from, put_entry, l);
+        return lines_each(from, lines_put, l);
     tamis_error e = lines_clone(&made, from, l->allocator);
     if (e != TAMIS_OK)
         return e;
@@ -332,7 +332,7 @@ tamis_error lines_unite(struct lines *l, const struct lines *from)
     made.limit = l->limit;
     made.refused = 0;
     made.removed = l->removed;
-    e = l->limit && made.bytes > l->limit ? TAMIS_ESPACE : lines_each(l, put_entry, &made);
+    e = l->limit && made.bytes > l->limit ? TAMIS_ESPACE : lines_each(l, lines_put, &made);
     if (e == TAMIS_OK)
         *l = made;
     lines_free(e == TAMIS_OK ? &old : &made);

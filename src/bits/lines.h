@@ -212,6 +212,11 @@ tamis_error lines_add_many(struct lines *l, const tamis_digest *digests, size_t 
 void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, uint8_t *taken);
 /* Adds every entry of `from`, with the bits known there. After an error some may have been added. */
 tamis_error lines_unite(struct lines *l, const struct lines *from);
+/* Makes room in an empty set that is not split for n entries to come, which know `known` bits at most and match this
+   share of all keys: lines that are still small would cut off bits of what comes first. */
+tamis_error lines_expect(struct lines *l, uint64_t n, double rate, unsigned known);
+/* Adds an entry to a set: an entry_fn. */
+tamis_error lines_put(void *lines, uint64_t place, unsigned known, uint64_t copies);
 /* Do both have the same entries, however they are arranged? */
 bool lines_equal(const struct lines *x, const struct lines *y);
 

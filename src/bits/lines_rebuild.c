@@ -7,9 +7,18 @@
 #include "plan/plan.h"
 #include "lines_stash.h"
 
+/* What a new part has to hold. */
+struct content {
+    uint64_t used;    /* slots */
+    uint64_t entries; /* a lower bound of the entries in them */
+    double rate;      /* the share of keys that they match */
+    unsigned known;   /* the most bits of the place that an entry knows */
+};
+
 /* The rebuild of the parts at some positions: one of another size, several out of one, or one out of
    several. */
 struct rebuild {
+    const struct content *come; /* into an empty set; NULL: what the old parts have */
     struct lines *lines;
     struct lines_root *root;
     uint32_t first, positions;
@@ -60,14 +69,6 @@ static unsigned width_for(const struct lines *l, uint64_t used, unsigned depth)
     width = width_after(width);
     return used << depth < TINY && width < WIDTH_LAST ? width_after(width) : width;
 }
-
-/* What a new part has to hold. */
-struct content {
-    uint64_t used;    /* slots */
-    uint64_t entries; /* a lower bound of the entries in them */
-    double rate;      /* the share of keys that they match */
-    unsigned known;   /* the most bits of the place that an entry knows */
-};
 
 /* The rate of the whole set when all parts are full, if the rebuilt positions have this rate. */
 static double whole_rate(const struct rebuild *r, double rate)
@@ -230,10 +231,12 @@ static tamis_error rebuild_fill(struct rebuild *r)
     struct lines *l = r->lines;
     const struct body *old = body_at(r->root, r->first);
     uint64_t old_bytes = 0 /* will be freed */, copies = 0;
-    bool one = body_positions(r->root, old) == r->positions, same = one && r->n == 1;
+    bool one = body_positions(r->root, old) == r->positions, same = one && r->n == 1 && !r->come;
     struct content content = {0};
     if (r->n > 1)
         rebuild_count(r, old);
+    for (uint32_t i = 0; r->come && i < r->n; i++)
+        r->keys[i] = r->come->used / r->n;
     for (uint32_t i = r->first; i < r->first + r->positions;) {
         const struct body *b = body_at(r->root, i);
         content.rate += /* the mean of the old parts, which the new ones inherit */
@@ -243,6 +246,10 @@ static tamis_error rebuild_fill(struct rebuild *r)
         copies += copies_stashed(b);
         r->keys[0] += r->n > 1 ? 0 : b->used;
         i += body_positions(r->root, b);
+    }
+    if (r->come) {
+        content.rate = r->come->rate;
+        content.known = r->come->known;
     }
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -328,11 +335,13 @@ static void rebuild_publish(struct rebuild *r, struct shelf *shelf)
         shelf_retire(l, before);
 }
 
-static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, unsigned depth)
+static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, unsigned depth,
+                           const struct content *come)
 {
     struct lines_root *root = lines_root_of(l);
     unsigned before = body_at(root, first)->depth;
-    struct rebuild r = {.lines = l, .root = root, .first = first, .positions = positions};
+    struct rebuild r = {
+        .come = come, .lines = l, .root = root, .first = first, .positions = positions};
     struct shelf *shelf = NULL;
     r.depth = depth;
     r.n = depth > before ? 1u << (depth - before) : 1;
@@ -356,6 +365,14 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, 
     return e;
 }
 
+tamis_error lines_expect(struct lines *l, uint64_t n, double rate, unsigned known)
+{
+    const struct body *b = body_at(lines_root_of(l), 0);
+    struct content come = {n, n, rate, known};
+    return rebuild(l, 0, body_positions(lines_root_of(l), b), n < split_at(0) ? 0 : DEPTH_SOME,
+                   &come);
+}
+
 /* A rebuild may be refused only when it is complete, so it is not tried again with every key. */
 tamis_error part_grow(struct lines *l, uint64_t place)
 {
@@ -367,7 +384,7 @@ tamis_error part_grow(struct lines *l, uint64_t place)
     if (l->refused && l->keys / 256 >= l->refused)
         return TAMIS_ESPACE;
     tamis_error e = rebuild(l, number / positions * positions, positions,
-                            split ? depth_after(b->depth) : b->depth);
+                            split ? depth_after(b->depth) : b->depth, NULL);
     l->refused = e == TAMIS_ESPACE ? (uint32_t)(l->keys / 256) : 0;
     return e;
 }
@@ -388,9 +405,10 @@ tamis_error part_shrink(struct lines *l, uint64_t place)
             deeper |= beside->depth != b->depth;
             used += beside->used;
         }
-        if (!deeper && used < split_at(before) / 3 && rebuild(l, first, wide, before) == TAMIS_OK)
+        if (!deeper && used < split_at(before) / 3 &&
+            rebuild(l, first, wide, before, NULL) == TAMIS_OK)
             return TAMIS_OK; /* otherwise there may be memory for a smaller part */
     }
-    return b->lines > 1 ? rebuild(l, number / positions * positions, positions, b->depth)
+    return b->lines > 1 ? rebuild(l, number / positions * positions, positions, b->depth, NULL)
                         : TAMIS_OK;
 }

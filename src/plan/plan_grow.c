@@ -126,6 +126,42 @@ tamis_plan_stack tamis_plan_grow(tamis_layout layout, uint64_t first, double exp
     return v;
 }
 
+/* ---- small sets of fingerprints ---- */
+
+/* 128 of them match a tenth of the rate. */
+unsigned plan_first_known(double p)
+{
+    return 10 + (unsigned)ceil(-log2(p));
+}
+
+/* As many keys as RedisBloom's stacks of doubling vectors have when the last one is full. Those that it takes for known
+   ones by mistake come on top. */
+static uint64_t stage_end(uint64_t capacity, unsigned stage)
+{
+    uint64_t end = (capacity << (stage + 1)) - capacity;
+    return end + end / 64;
+}
+
+/*
+ * The keys of each stage together match at most this share of the rate; bits are whole, so most match less. The shares
+ * are such that pages take no more memory at the end of a stage than such a stack does, and later ones, which have more
+ * room for that, leave some of the rate for the lines that follow: with the first keys at most 0.7 for those that
+ * begin with a page, and 0.42 for a rest.
+ */
+unsigned plan_known(uint64_t capacity, uint64_t n, double p, bool rest, uint64_t *last)
+{
+    static const double shares[2][5] = {{0.196, 0.098, 0.062, 0.031, 0.031},
+                                        {0.144, 0.144, 0.06, 0.02, 0.01}};
+    unsigned stage = 1;
+    while (stage_end(capacity, stage) <= n)
+        stage++;
+    double share = shares[rest][min_u64(stage, 5) - 1] * p;
+    double known = ceil(log2(ldexp((double)capacity, (int)stage) / share));
+    double least = rest ? 0 : plan_first_known(p);
+    *last = stage_end(capacity, stage);
+    return (unsigned)fmax(known, least);
+}
+
 /* ---- the course report ---- */
 
 /* Formula 3, with the layer's own 2^i m bits (the report prints m for every layer). */

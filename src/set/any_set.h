@@ -79,29 +79,32 @@ bool set_equal(const struct set *x, const struct set *y);
 struct small;
 struct mover;
 /* Consumes the set and stores its small form; NULL if it has none, or if there is no memory (false), and then nothing
-   has changed. Places: also if its form would be places. */
+   has changed. Empty: also sets of lines without keys. */
 bool small_of(struct set *s, bool places, struct small **out);
 /* The set that it stands for, as a copy; NULL if there is no memory. */
 struct set *small_whole(const struct small *m);
-struct set *small_start(const struct small *m); /* the same of places, without its keys */
-bool small_has(const struct small *m, const void *key, size_t len);
-/* SMALL_OUTGROWN and SMALL_NO_MEMORY change nothing; after the former the key must be added to the whole set. */
-enum small_added { SMALL_OLD, SMALL_NEW, SMALL_OUTGROWN, SMALL_NO_MEMORY };
-enum small_added small_add(struct small **m, const void *key, size_t len);
+/* The same without what small_keep() writes. */
+struct set *small_start(const struct small *m);
+tamis_digest small_digest(const struct small *m, const void *key, size_t len);
+void small_digest_many(const struct small *m, const tamis_key *keys, size_t n, tamis_digest *out);
+bool small_has(const struct small *m, tamis_digest digest);
+/* All but the first two change nothing; after SMALL_OUTGROWN the key must be added to the whole set. */
+enum small_added { SMALL_OLD, SMALL_NEW, SMALL_OUTGROWN, SMALL_NO_MEMORY, SMALL_NO_SPACE };
+enum small_added small_add(struct small **m, tamis_digest digest);
 void small_free(struct small *m);
-void small_clear(struct small *m);
+void small_clear(struct small **m);
 struct small *small_copy(const struct small *m);
 uint64_t small_bytes(const struct small *m);
 uint64_t small_items(const struct small *m, uint32_t *parts); /* like set_items() */
 bool small_key(const struct small *m, uint8_t key[TAMIS_KEY_LEN]);
 void small_move(struct small **m, const struct mover *mover);
-/* Places lose bits when they become lines, so they are saved as they are, beside the empty set. The bytes to be put
-   back are untrusted: false if they are not as saved. */
-#define SMALL_PLACES_LEN 192
-bool small_has_places(const struct small *m);
-size_t small_places(const struct small *m,
-                    uint8_t out[SMALL_PLACES_LEN]); /* returns their length */
-bool small_put_places(struct small **m, const uint8_t *bytes, size_t len);
+/* Places and pages lose bits when they become lines, so they are saved as they are, beside the set without them:
+   small_kept() bytes. The bytes to be put back into an empty one are untrusted: false if they are not as saved, or if
+   there is no memory; then free it. */
+bool small_keeps(const struct small *m);
+size_t small_kept(const struct small *m);
+void small_keep(const struct small *m, uint8_t *out);
+bool small_put_back(struct small **m, const uint8_t *bytes, size_t len);
 
 /*
  * Moves its memory elsewhere, block by block, for a server that defragments its memory while it

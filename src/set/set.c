@@ -154,7 +154,8 @@ tamis_error set_make(struct set **out, const tamis_allocator *a, const struct se
 static bool lines_alone(const tamis_options *o, const struct settings *opt, bool compact)
 {
     uint64_t least = o->growth || compact ? 1 : SMOOTH_SIZED;
-    return opt->growth == TAMIS_SMOOTH && (opt->deletable || opt->capacity < least);
+    return opt->growth == TAMIS_SMOOTH &&
+           (opt->deletable || opt->capacity < least || smooth_packs(opt));
 }
 
 /* Creates a set with its first layer. */

@@ -378,6 +378,18 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 }
 
 /* ---- smooth.c: filters of lines ---- */
+/* Compact filters of up to this many keys have a spread vector: it takes fewer bits than a blocked one, and all its lines
+   are in the cache. Up to here the heads of a set count (small.c). */
+#define SMALL_CAPACITY 10000
+/* Compact smooth filters of up to this many keys and of no more than this rate start with lines alone: instead of them,
+   and of a vector, the small form has pages (small.c). */
+#define PAGE_CAPACITY 128
+#define PAGE_RATE     0.01
+ALWAYS_INLINE bool smooth_packs(const struct settings *opt)
+{
+    return opt->compact && opt->growth == TAMIS_SMOOTH && opt->capacity > 0 &&
+           opt->capacity <= PAGE_CAPACITY && opt->budget <= PAGE_RATE && !opt->deletable;
+}
 /* What lines of the widest slots need for the rate of any number of keys: each doubling adds 2.4 * 10^-6. */
 #define LINES_RATE_LEAST 5e-5
 /* The shares of the rate for the vector and for the lines that follow it: see smooth.c. */
@@ -385,15 +397,15 @@ ALWAYS_INLINE double smooth_lines_rate(const struct settings *opt)
 {
     if (!opt->compact)
         return opt->budget * 0.05;
-    return opt->budget < 5 * LINES_RATE_LEAST ? LINES_RATE_LEAST : opt->budget * 0.2;
+    if (opt->budget < 5 * LINES_RATE_LEAST)
+        return LINES_RATE_LEAST;
+    return opt->budget *
+           (opt->capacity > PAGE_CAPACITY && opt->capacity <= SMALL_CAPACITY ? 0.44 : 0.2);
 }
 ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
 {
     return opt->compact ? opt->budget - smooth_lines_rate(opt) : opt->budget * 0.45;
 }
-/* Compact filters of up to this many keys have a spread vector: it takes fewer bits than a blocked one, and all its lines
-   are in the cache. Up to here the heads of a set count (small.c). */
-#define SMALL_CAPACITY 10000
 /* Those of lower rates have one too: a blocked one would take more bits than a spread one of half the rate, 19 % more at
    0.0001. */
 #define COMPACT_BLOCKED_MIN 0.004

@@ -1,51 +1,122 @@
 /*
  * Small filters in one block of memory, for a server that holds millions of them: the set, stack, layer and vector of
- * a filter take 650 bytes beside its bits. There are two forms.
+ * a filter take 650 bytes beside its bits. There are four forms.
  *
- *   places   A filter without a stated capacity, while it has at most PLACES keys: of each key the first word of its
- *            digest, which is all that lines use. It has no false positives.
- *   bits     A compact filter of up to SMALL_CAPACITY keys: the bits of its vector. Further keys of a smooth one go
- *            into a set of lines, the `rest`, while that is small.
+ *   places   A filter without a stated capacity that is not compact, while it has at most PLACES keys: of each key the
+ *            first word of its digest, which is all that lines use. It has no false positives.
+ *   page     A compact smooth filter of a small capacity (smooth_packs()), up to it: a page of fingerprints
+ *            (bits/packed.h), which takes as much as a vector and uses a tenth of the rate.
+ *   packed   The same beyond its capacity: a set of such pages.
+ *   bits     Other compact filters of up to SMALL_CAPACITY keys: the bits of the vector. Further keys of a smooth one go
+ *            into a set of pages, the `rest`.
+ *
+ * Pages take 13 to 16 bits per key at 1 % where lines take 25, and no more than the stack of vectors by which RedisBloom
+ * grows (tests/redis/test_memory.py). Each time that the keys come to (2^i - 1) times the capacity, entries get so many
+ * bits that all of the next stage together match a small share of the rate (plan_known()).
  *
  * A small filter can be queried and added to. For everything else it is turned into the whole set that it stands
- * for, with the same answers and the same bytes as if it had been whole all the time.
+ * for. Lines may know fewer bits of an entry than a page does, so pages are saved as they are.
  */
 #include "set.h"
 
 #include "base/bytes.h"
 
-#define PLACES 24 /* beyond this, lines take less */
-#define REST_MAX \
-    (UINT64_C(16) << 10) /* bytes of the rest; of larger ones the heads hardly matter */
-
-#define ROOM       4 /* places at a time */
-#define UNITS_MAX  (1u << 26)
+#define PLACES     24 /* beyond this, lines take less */
+#define ROOM       4  /* places at a time */
+#define UNITS_MAX  (1u << 24)
 #define PROBES_MAX (1u << 6)
+/* Beyond this many keys in pages there are lines: pages become lines at once. */
+#define PACKED_KEYS (UINT32_C(9) << 14)
+
+enum small_form { FORM_PLACES, FORM_PAGE, FORM_PACKED, FORM_BITS };
 
 struct small {
     struct terms *terms;
-    struct set *rest; /* NULL: no key has exceeded the capacity */
     uint64_t memory_limit;
-    uint32_t n; /* places, or the vector's keys */
-    uint32_t units : 26,
-        k : 6; /* of the vector; for places k is 0, and there is room for `units` */
-    uint64_t word[];
+    uint32_t n; /* keys of the places, the page or the vector */
+    /* Of the vector; `units` of places and of a page is the number of words. */
+    uint32_t units : 24, k : 6, form : 2;
+    uint64_t word
+        []; /* places, page; or the address of the set of pages, followed by the bits of the vector */
 };
 
-static size_t size_for(uint32_t units, uint32_t k)
+/* Of FORM_PACKED and FORM_BITS; NULL: no key has exceeded the capacity. */
+static struct packed *rest_of(const struct small *m)
 {
-    return sizeof(struct small) + 8 * (size_t)(k ? (units + 63) / 64 : units);
+    struct packed *rest = NULL;
+    if (m->form >= FORM_PACKED)
+        memcpy(&rest, m->word, sizeof rest);
+    return rest;
+}
+
+static void rest_put(struct small *m, struct packed *rest)
+{
+    memcpy(m->word, &rest, sizeof rest);
+}
+
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static struct page_form first_page(const struct settings *opt)
+{
+    unsigned quotient = 0, known = plan_first_known(opt->budget);
+    while (UINT64_C(1) << quotient < opt->capacity)
+        quotient++;
+    return (struct page_form){(uint8_t)quotient, (uint8_t)(known - quotient), false};
+}
+
+/* How many bits are known of the key that follows n others, and up to how many keys, of those in pages. */
+static unsigned known_after(const struct settings *opt, uint64_t n, uint32_t *most)
+{
+    uint64_t last;
+    bool page = smooth_packs(opt);
+    unsigned known = plan_known(opt->capacity, n, opt->budget, !page, &last);
+    *most = (uint32_t)min_u64(page ? last : last - opt->capacity, UINT32_MAX);
+    return known;
+}
+
+/* Pages of those that begin with a page are quicker to change; the vectors of others leave little room for pages. */
+static unsigned page_quotient(const struct small *m)
+{
+    return m->form == FORM_BITS ? 8 : 7;
+}
+
+static bool packed_is_due(const struct packed *p)
+{
+    return p->n >= p->most || p->n >= packed_room(p);
+}
+
+/* Makes the pages ready for one more key. */
+static enum packed_added packed_ready(const struct small *m, struct packed **p)
+{
+    const struct settings *opt = &m->terms->opt;
+    uint32_t most;
+    if (!packed_is_due(*p))
+        return PACKED_NEW;
+    unsigned known = known_after(opt, m->n + (*p)->n, &most);
+    bool same = known == (*p)->known && (*p)->n < packed_room(*p);
+    enum packed_added e =
+        same ? PACKED_NEW : packed_renew(p, &m->terms->allocator, page_quotient(m), known);
+    if (e == PACKED_NEW)
+        (*p)->most = most;
+    return e;
+}
+
+/* The first key needs no memory: a filter that is created for it is not left without it. */
+static uint32_t words_of_page(struct page_form form, uint32_t n)
+{
+    return page_words(form, n ? n : 1);
 }
 
 static size_t small_size(const struct small *m)
 {
-    return size_for(m->units, m->k);
+    size_t units = m->units, words = 1 + (m->form == FORM_BITS) * ((units + 63) / 64);
+    return sizeof *m + 8 * (m->form <= FORM_PAGE ? units : words);
 }
 
 static struct bits bits_of(const struct small *m)
 {
     const struct family *family = &m->terms->family;
-    return (struct bits){(uint64_t *)(uintptr_t)m->word, m->units, m->k, family,
+    return (struct bits){(uint64_t *)(uintptr_t)(m->word + 1), m->units, m->k, family,
                          kernel_choose(TAMIS_SPREAD, family)};
 }
 
@@ -65,9 +136,7 @@ static const struct vector *sole_vector(const struct set *s)
                 s->stack->stored == v->count && opt->capacity <= SMALL_CAPACITY &&
                 v->capacity == opt->capacity && v->fpp == growth_first_rate(opt) &&
                 v->count <= v->capacity;
-    const struct lines *l = set_lines(s);
-    bool rest = !l || (l->fpp == smooth_lines_rate(opt) && l->bytes <= REST_MAX && !l->memory);
-    return good && rest ? v : NULL;
+    return good && !set_lines(s) ? v : NULL;
 }
 
 static bool untouched_lines(const struct set *s)
@@ -89,19 +158,22 @@ static bool may_be_small(const struct set *s)
 
 static struct small *small_new(const struct set *s, const struct vector *v)
 {
-    uint32_t units = v ? (uint32_t)v->bits.units : ROOM, k = v ? v->bits.k : 0;
-    struct terms *terms = terms_share(set_terms(s));
-    struct small *m = terms ? mem_new0(&terms->allocator, 1, size_for(units, k)) : NULL;
+    const struct settings *opt = set_opt(s);
+    struct small like = {.terms = set_terms(s), .memory_limit = s->memory_limit};
+    like.form = (v ? FORM_BITS : smooth_packs(opt) ? FORM_PAGE : FORM_PLACES) & 3;
+    uint32_t words = like.form == FORM_PLACES ? ROOM : words_of_page(first_page(opt), 0);
+    like.units = (v ? (uint32_t)v->bits.units : words) & (UNITS_MAX - 1);
+    like.k = (v ? v->bits.k : 0) & (PROBES_MAX - 1);
+    struct terms *terms = terms_share(like.terms);
+    struct small *m = terms ? mem_new0(&terms->allocator, 1, small_size(&like)) : NULL;
     if (terms && !m)
         terms_release(terms);
     if (!m)
         return NULL;
-    *m = (struct small){.terms = terms, .memory_limit = s->memory_limit};
-    m->units = units & (UNITS_MAX - 1);
-    m->k = k & (PROBES_MAX - 1);
+    *m = like;
     if (v) {
         m->n = (uint32_t)v->count;
-        memcpy(m->word, v->bits.words, units / 8);
+        memcpy(m->word + 1, v->bits.words, v->bits.units / 8);
     }
     return m;
 }
@@ -115,48 +187,12 @@ bool small_of(struct set *s, bool places, struct small **out)
     struct small *m = small_new(s, v);
     if (!m)
         return false;
-    if (v && set_lines(s)) {
-        set_unstack(s);
-        m->rest = s;
-    } else {
-        set_free(s);
-    }
+    set_free(s);
     *out = m;
     return true;
 }
 
-struct set *small_start(const struct small *m)
-{
-    struct terms *terms = terms_share(m->terms);
-    struct set *s = terms ? set_blank(terms, NULL, 0) : NULL;
-    if (s && smooth_start(s) != TAMIS_OK) {
-        set_free(s);
-        return NULL;
-    }
-    if (s)
-        set_limit(s, m->memory_limit);
-    return s;
-}
-
-static struct set *whole_of_places(const struct small *m)
-{
-    tamis_digest digests[PLACES];
-    struct set *s = small_start(m);
-    size_t done;
-    if (!s)
-        return NULL;
-    for (uint32_t i = 0; i < m->n; i++)
-        digests[i] = (tamis_digest){m->word[i], 0};
-    set_limit(s, 0); /* these keys were accepted */
-    if (tamis_filter_add_many(as_filter(s), digests, m->n, NULL, &done) != TAMIS_OK) {
-        set_free(s);
-        return NULL;
-    }
-    set_limit(s, m->memory_limit);
-    return s;
-}
-
-/* Adds the vector to the set: the rest, or a new one. On failure the set is freed. */
+/* Adds the vector to a new set. On failure the set is freed. */
 static struct set *whole_of_bits(const struct small *m, struct set *s)
 {
     struct layer *layer = NULL;
@@ -164,11 +200,10 @@ static struct set *whole_of_bits(const struct small *m, struct set *s)
                               .fpp = growth_first_rate(set_opt(s)),
                               .shape[0] = {TAMIS_SPREAD, m->units, m->k},
                               .room[0] = set_opt(s)->capacity};
-    set_limit(s, 0);
     tamis_error e = plan_make(s, &plan, &layer);
     if (e == TAMIS_OK) {
         struct vector *v = layer->part[0].vector;
-        memcpy(v->bits.words, m->word, m->units / 8);
+        memcpy(v->bits.words, m->word + 1, m->units / 8);
         v->load = v->count = m->n;
         e = set_append(s, layer);
     }
@@ -177,20 +212,91 @@ static struct set *whole_of_bits(const struct small *m, struct set *s)
         return NULL;
     }
     s->stack->stored = m->n;
-    set_limit(s, m->memory_limit);
     return s;
+}
+
+/* The set without what small_keep() writes, and without a limit. */
+static struct set *bare_of(const struct small *m)
+{
+    struct terms *terms = terms_share(m->terms);
+    struct set *s = terms ? set_blank(terms, NULL, m->form == FORM_BITS) : NULL;
+    if (s && m->form == FORM_BITS)
+        return whole_of_bits(m, s);
+    if (s && smooth_start(s) != TAMIS_OK) {
+        set_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+struct set *small_start(const struct small *m)
+{
+    struct set *s = bare_of(m);
+    if (s)
+        set_limit(s, m->memory_limit);
+    return s;
+}
+
+static tamis_error put_places(const struct small *m, struct set *s)
+{
+    tamis_digest digests[PLACES];
+    size_t done;
+    for (uint32_t i = 0; i < m->n; i++)
+        digests[i] = (tamis_digest){m->word[i], 0};
+    return tamis_filter_add_many(as_filter(s), digests, m->n, NULL, &done);
+}
+
+struct seen_entries {
+    uint64_t mass; /* the places that they match, in 2^-PACKED_KNOWN of all */
+    unsigned known;
+};
+
+static tamis_error see_entry(void *context, uint64_t place, unsigned known, uint64_t copies)
+{
+    struct seen_entries *all = context;
+    (void)place;
+    all->mass += copies << (PACKED_KNOWN - known);
+    all->known = known > all->known ? known : all->known;
+    return TAMIS_OK;
+}
+
+static tamis_error each_of_pages(const struct small *m, packed_fn take, void *context)
+{
+    const struct packed *rest = rest_of(m);
+    if (m->form == FORM_PAGE)
+        return page_each(m->word, m->n, first_page(&m->terms->opt), take, context);
+    return packed_each(rest, take, context);
+}
+
+static tamis_error put_pages(const struct small *m, struct set *s)
+{
+    const struct packed *rest = rest_of(m);
+    uint32_t n = rest ? rest->n : m->n;
+    struct seen_entries all = {0};
+    tamis_error e = smooth_start(s);
+    if (e != TAMIS_OK || n == 0)
+        return e;
+    each_of_pages(m, see_entry, &all);
+    e = lines_expect(set_lines(s), n, (double)all.mass / (double)(UINT64_C(1) << PACKED_KNOWN),
+                     all.known);
+    return e == TAMIS_OK ? each_of_pages(m, lines_put, set_lines(s)) : e;
 }
 
 struct set *small_whole(const struct small *m)
 {
-    struct set *s = NULL;
-    if (!m->k)
-        return whole_of_places(m);
-    if (m->rest)
-        return set_clone(&s, m->rest, false) == TAMIS_OK ? whole_of_bits(m, s) : NULL;
-    struct terms *terms = terms_share(m->terms);
-    s = terms ? set_blank(terms, NULL, 1) : NULL;
-    return s ? whole_of_bits(m, s) : NULL;
+    struct set *s = bare_of(m);
+    tamis_error e = TAMIS_OK;
+    if (s && m->form == FORM_PLACES)
+        e = put_places(m, s);
+    else if (s && (m->form == FORM_PAGE || rest_of(m)))
+        e = put_pages(m, s);
+    if (s && e != TAMIS_OK) {
+        set_free(s);
+        return NULL;
+    }
+    if (s)
+        set_limit(s, m->memory_limit); /* these keys were accepted */
+    return s;
 }
 
 /* ---- queries and adds ------------------------------------------------------------------------ */
@@ -203,14 +309,48 @@ static bool has_place(const struct small *m, uint64_t place)
     return false;
 }
 
-bool small_has(const struct small *m, const void *key, size_t len)
+static bool page_has(const struct small *m, uint64_t place)
 {
-    tamis_digest digest = family_digest(&m->terms->family, key, len);
-    if (!m->k)
+    struct page_form form = first_page(&m->terms->opt);
+    struct page_at at;
+    return page_find(m->word, m->n, form, place >> (64 - form.quotient - form.rest), &at);
+}
+
+void small_digest_many(const struct small *m, const tamis_key *keys, size_t n, tamis_digest *out)
+{
+    family_digest_many(&m->terms->family, keys, n, out);
+}
+
+tamis_digest small_digest(const struct small *m, const void *key, size_t len)
+{
+    return family_digest(&m->terms->family, key, len);
+}
+
+bool small_has(const struct small *m, tamis_digest digest)
+{
+    const struct packed *rest = rest_of(m);
+    if (rest && packed_has(rest, digest.a))
+        return true;
+    if (m->form == FORM_PLACES)
         return has_place(m, digest.a);
+    if (m->form == FORM_PAGE)
+        return page_has(m, digest.a);
     struct bits bits = bits_of(m);
-    return bits.kernel->has_one(&bits, digest) ||
-           (m->rest && lines_has_one(&m->rest->lines, digest));
+    return m->form == FORM_BITS && bits.kernel->has_one(&bits, digest);
+}
+
+/* In a block for what `like` says, with the same words. */
+static struct small *small_resized(struct small *m, const struct small *like)
+{
+    const tamis_allocator *a = &m->terms->allocator;
+    size_t size = small_size(m);
+    struct small *grown = mem_new(a, 1, small_size(like));
+    if (!grown)
+        return NULL;
+    memcpy(grown, m, size);
+    mem_free(a, m, 1, size);
+    *grown = *like;
+    return grown;
 }
 
 static enum small_added add_place(struct small **at, uint64_t place)
@@ -221,44 +361,126 @@ static enum small_added add_place(struct small **at, uint64_t place)
     if (m->n == PLACES)
         return SMALL_OUTGROWN;
     if (m->n == m->units) {
-        const tamis_allocator *a = &m->terms->allocator;
-        size_t size = small_size(m);
-        struct small *grown = mem_new(a, 1, size_for(m->units + ROOM, 0));
+        struct small like = *m;
+        like.units = (like.units + ROOM) & (UNITS_MAX - 1);
+        struct small *grown = small_resized(m, &like);
         if (!grown)
             return SMALL_NO_MEMORY;
-        memcpy(grown, m, size);
-        mem_free(a, m, 1, size);
-        grown->units += ROOM;
         *at = m = grown;
     }
     m->word[m->n++] = place;
     return SMALL_NEW;
 }
 
-static enum small_added add_to_rest(struct small *m, tamis_digest digest)
+static enum small_added from_packed(enum packed_added added)
 {
-    if (m->terms->opt.growth != TAMIS_SMOOTH)
-        return SMALL_OUTGROWN;
-    if (!m->rest && (m->rest = small_start(m)))
-        m->rest->lines.fpp = smooth_lines_rate(set_opt(m->rest));
-    struct lines *l = m->rest ? &m->rest->lines : NULL;
-    if (!l || l->bytes > REST_MAX)
-        return SMALL_OUTGROWN;
-    uint8_t fresh;
-    size_t done;
-    if (lines_add_many(l, &digest, 1, true, &fresh, &done) != TAMIS_OK)
-        return SMALL_OUTGROWN;
-    return fresh ? SMALL_NEW : SMALL_OLD;
+    return added == PACKED_OLD       ? SMALL_OLD
+           : added == PACKED_NEW     ? SMALL_NEW
+           : added == PACKED_CROWDED ? SMALL_OUTGROWN
+                                     : SMALL_NO_MEMORY;
 }
 
-enum small_added small_add(struct small **at, const void *key, size_t len)
+static bool no_space(const struct small *m)
+{
+    return m->memory_limit && small_bytes(m) >= m->memory_limit;
+}
+
+static enum small_added add_to_rest(struct small *m, tamis_digest digest)
+{
+    const tamis_allocator *a = &m->terms->allocator;
+    const struct settings *opt = &m->terms->opt;
+    struct packed *rest = rest_of(m);
+    if (opt->growth != TAMIS_SMOOTH || (rest && rest->n >= PACKED_KEYS))
+        return SMALL_OUTGROWN;
+    bool ready = rest && !packed_is_due(rest) && !m->memory_limit;
+    if (LIKELY(ready))
+        return from_packed(packed_add(rest, a, digest.a));
+    if (rest && packed_has(rest, digest.a))
+        return SMALL_OLD;
+    if (no_space(m))
+        return SMALL_NO_SPACE;
+    if (!rest) {
+        uint32_t most;
+        rest = packed_new(a, 3, known_after(opt, m->n, &most));
+        if (!rest)
+            return SMALL_NO_MEMORY;
+        rest->most = most;
+        rest_put(m, rest);
+    }
+    enum packed_added e = packed_ready(m, &rest);
+    rest_put(m, rest);
+    return from_packed(e == PACKED_NEW ? packed_add(rest, a, digest.a) : e);
+}
+
+/* The page is full: its entries go into a set of pages. */
+static enum small_added leave_page(struct small **at)
+{
+    struct small *m = *at, like = *m;
+    const tamis_allocator *a = &m->terms->allocator;
+    struct packed *p = NULL;
+    uint32_t most;
+    unsigned known = known_after(&m->terms->opt, m->n, &most);
+    enum packed_added e =
+        packed_of_page(a, m->word, m->n, first_page(&m->terms->opt), page_quotient(m), known, &p);
+    if (e != PACKED_NEW)
+        return from_packed(e);
+    like.n = 0;
+    like.units = 0;
+    like.form = FORM_PACKED;
+    struct small *made = mem_new0(a, 1, small_size(&like));
+    if (!made) {
+        packed_free(p, a);
+        return SMALL_NO_MEMORY;
+    }
+    p->most = most;
+    *made = like;
+    rest_put(made, p);
+    mem_free(a, m, 1, small_size(m));
+    *at = made;
+    return SMALL_NEW;
+}
+
+static enum small_added add_to_page(struct small **at, uint64_t place)
 {
     struct small *m = *at;
-    tamis_digest digest = family_digest(&m->terms->family, key, len);
-    if (!m->k)
+    struct page_form form = first_page(&m->terms->opt);
+    struct page_at where;
+    uint64_t value = place >> (64 - form.quotient - form.rest);
+    if (page_find(m->word, m->n, form, value, &where))
+        return SMALL_OLD;
+    if (no_space(m))
+        return SMALL_NO_SPACE;
+    if (page_words(form, m->n + 1) > words_of_page(form, m->n)) {
+        struct small like = *m;
+        like.units = page_words(form, m->n + 1) & (UNITS_MAX - 1);
+        struct small *grown = mem_new0(&m->terms->allocator, 1, small_size(&like));
+        if (!grown)
+            return SMALL_NO_MEMORY;
+        *grown = like;
+        page_widen(grown->word, m->word, m->n, form);
+        mem_free(&m->terms->allocator, m, 1, small_size(m));
+        *at = m = grown;
+    }
+    page_insert(m->word, m->n, form, value, where);
+    m->n++;
+    return SMALL_NEW;
+}
+
+enum small_added small_add(struct small **at, tamis_digest digest)
+{
+    struct small *m = *at;
+    if (m->form == FORM_PLACES)
         return add_place(at, digest.a);
+    if (m->form == FORM_PAGE && (m->n < m->terms->opt.capacity || page_has(m, digest.a)))
+        return add_to_page(at, digest.a);
+    if (m->form == FORM_PAGE) {
+        enum small_added left = leave_page(at);
+        return left == SMALL_NEW ? add_to_rest(*at, digest) : left;
+    }
+    if (m->form == FORM_PACKED)
+        return add_to_rest(m, digest);
     struct bits bits = bits_of(m);
-    if (!m->rest && m->n < m->terms->opt.capacity) {
+    if (!rest_of(m) && m->n < m->terms->opt.capacity) {
         bool fresh = bits.kernel->add_one(&bits, digest);
         m->n += fresh;
         return fresh ? SMALL_NEW : SMALL_OLD;
@@ -274,48 +496,62 @@ void small_free(struct small *m)
         return;
     struct terms *terms = m->terms;
     const tamis_allocator a = terms->allocator;
-    set_free(m->rest);
+    packed_free(rest_of(m), &a);
     mem_free(&a, m, 1, small_size(m));
     terms_release(terms);
 }
 
-void small_clear(struct small *m)
+/* Without memory for an empty page there is an empty set of pages later, and none now. */
+void small_clear(struct small **at)
 {
-    set_free(m->rest);
-    m->rest = NULL;
+    struct small *m = *at, like = *m;
+    const tamis_allocator *a = &m->terms->allocator;
+    packed_free(rest_of(m), a);
     m->n = 0;
     memset(m->word, 0, small_size(m) - sizeof *m);
+    like.n = 0;
+    like.form = FORM_PAGE;
+    like.units = words_of_page(first_page(&m->terms->opt), 0) & (UNITS_MAX - 1);
+    struct small *made = m->form == FORM_PACKED ? mem_new0(a, 1, small_size(&like)) : NULL;
+    if (!made)
+        return;
+    *made = like;
+    mem_free(a, m, 1, small_size(m));
+    *at = made;
 }
 
 struct small *small_copy(const struct small *m)
 {
-    struct set *rest = NULL;
-    size_t size = small_size(m);
-    if (m->rest && set_clone(&rest, m->rest, false) != TAMIS_OK)
-        return NULL;
+    const struct packed *rest = rest_of(m);
     struct terms *terms = terms_share(m->terms);
-    struct small *copy = terms ? mem_new(&terms->allocator, 1, size) : NULL;
+    const tamis_allocator *a = terms ? &terms->allocator : NULL;
+    struct packed *pages = terms && rest ? packed_copy(rest, a) : NULL;
+    struct small *copy = terms && (pages || !rest) ? mem_new(a, 1, small_size(m)) : NULL;
     if (!copy) {
-        set_free(rest);
-        if (terms)
+        if (terms) {
+            packed_free(pages, a);
             terms_release(terms);
+        }
         return NULL;
     }
-    memcpy(copy, m, size);
+    memcpy(copy, m, small_size(m));
     copy->terms = terms;
-    copy->rest = rest;
+    if (copy->form >= FORM_PACKED)
+        rest_put(copy, pages);
     return copy;
 }
 
 uint64_t small_bytes(const struct small *m)
 {
-    return small_size(m) + terms_bytes(m->terms) + (m->rest ? set_bytes(m->rest) : 0);
+    const struct packed *rest = rest_of(m);
+    return small_size(m) + terms_bytes(m->terms) + (rest ? rest->bytes : 0);
 }
 
 uint64_t small_items(const struct small *m, uint32_t *parts)
 {
-    *parts = 1 + (m->rest != NULL);
-    return m->n + (m->rest ? m->rest->lines.keys : 0);
+    const struct packed *rest = rest_of(m);
+    *parts = 1 + (m->form == FORM_BITS && rest);
+    return m->n + (rest ? rest->n : 0);
 }
 
 bool small_key(const struct small *m, uint8_t key[TAMIS_KEY_LEN])
@@ -331,29 +567,112 @@ void small_move(struct small **m, const struct mover *mover)
     struct small *moved = mover->move(mover->context, *m);
     if (moved)
         *m = moved;
-    if ((*m)->rest)
-        set_move(&(*m)->rest, mover, 0);
+    struct packed *rest = rest_of(*m);
+    if (rest) {
+        packed_move(&rest, mover->move, mover->context);
+        rest_put(*m, rest);
+    }
 }
 
-/* ---- the bytes of places --------------------------------------------------------------------- */
+/* ---- what is saved as it is ------------------------------------------------------------------ */
 
-bool small_has_places(const struct small *m)
+bool small_keeps(const struct small *m)
 {
-    return !m->k;
+    return m->form != FORM_BITS || rest_of(m);
 }
 
-size_t small_places(const struct small *m, uint8_t out[SMALL_PLACES_LEN])
+size_t small_kept(const struct small *m)
 {
-    _Static_assert(SMALL_PLACES_LEN == 8 * PLACES, "the caller has room for all of them");
-    for (uint32_t i = 0; i < m->n; i++)
-        put_u64(out + 8 * (size_t)i, m->word[i]);
-    return 8 * (size_t)m->n;
+    const struct packed *rest = rest_of(m);
+    if (m->form == FORM_PLACES)
+        return 8 * (size_t)m->n;
+    return rest ? 1 + packed_len(rest)
+                : 5 + 8 * (size_t)words_of_page(first_page(&m->terms->opt), m->n);
 }
 
-bool small_put_places(struct small **m, const uint8_t *bytes, size_t len)
+/* places: as they are | FORM_PACKED, the set of pages | FORM_PAGE, the number of entries, the page */
+void small_keep(const struct small *m, uint8_t *out)
 {
-    bool ok = !(*m)->k && len % 8 == 0 && len <= SMALL_PLACES_LEN;
+    const struct packed *rest = rest_of(m);
+    if (rest) {
+        *out = FORM_PACKED;
+        packed_put(rest, out + 1);
+        return;
+    }
+    size_t words = m->n;
+    if (m->form != FORM_PLACES) {
+        *out = FORM_PAGE;
+        put_u32(out + 1, m->n);
+        out += 5;
+        words = words_of_page(first_page(&m->terms->opt), m->n);
+    }
+    for (size_t i = 0; i < words; i++)
+        put_u64(out + 8 * i, m->form == FORM_PACKED ? 0 : m->word[i]);
+}
+
+static bool places_back(struct small **m, const uint8_t *bytes, size_t len)
+{
+    bool ok = len % 8 == 0 && len <= 8 * PLACES;
     for (size_t i = 0; ok && i < len; i += 8)
         ok = add_place(m, get_u64(bytes + i)) == SMALL_NEW;
     return ok;
+}
+
+/* An empty page, whose words follow. */
+static bool page_back(struct small **at, const uint8_t *bytes, size_t len)
+{
+    struct small like = **at;
+    struct page_form form = first_page(&like.terms->opt);
+    const tamis_allocator *a = &like.terms->allocator;
+    like.n = len < 4 ? UINT32_MAX : get_u32(bytes);
+    if (like.n > like.terms->opt.capacity || len != 4 + 8 * (size_t)words_of_page(form, like.n))
+        return false;
+    like.units = words_of_page(form, like.n) & (UNITS_MAX - 1);
+    struct small *made = mem_new0(a, 1, small_size(&like));
+    if (!made)
+        return false;
+    *made = like;
+    for (size_t i = 0; i < (len - 4) / 8; i++)
+        made->word[i] = get_u64(bytes + 4 + 8 * i);
+    mem_free(a, *at, 1, small_size(*at));
+    *at = made;
+    return page_valid(made->word, made->n, form);
+}
+
+static bool packed_back(struct small **at, const uint8_t *bytes, size_t len)
+{
+    struct small like = **at;
+    const tamis_allocator *a = &like.terms->allocator;
+    struct packed *p = packed_get(a, bytes, len);
+    if (!p)
+        return false;
+    if (like.form == FORM_PAGE) {
+        like.form = FORM_PACKED;
+        like.units = 0;
+        struct small *made = mem_new0(a, 1, small_size(&like));
+        if (!made) {
+            packed_free(p, a);
+            return false;
+        }
+        *made = like;
+        mem_free(a, *at, 1, small_size(*at));
+        *at = made;
+    }
+    rest_put(*at, p);
+    uint64_t before = (*at)->n;
+    return p->n > 0 && p->n <= PACKED_KEYS && before + p->n > like.terms->opt.capacity &&
+           known_after(&like.terms->opt, before + p->n - 1, &p->most) == p->known;
+}
+
+bool small_put_back(struct small **m, const uint8_t *bytes, size_t len)
+{
+    enum small_form form = (*m)->form;
+    if (form == FORM_PLACES)
+        return places_back(m, bytes, len);
+    if (len == 0 || small_keeps(*m) != (form == FORM_PAGE) ||
+        (*m)->terms->opt.growth != TAMIS_SMOOTH)
+        return false;
+    return bytes[0] == FORM_PACKED
+               ? packed_back(m, bytes + 1, len - 1)
+               : form == FORM_PAGE && bytes[0] == FORM_PAGE && page_back(m, bytes + 1, len - 1);
 }
