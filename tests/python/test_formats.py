@@ -1,6 +1,7 @@
 """The formats of logs against readers written from their documentation: the same records and values,
 of samples and of samples changed at random, however the file is cut; and times against datetime."""
 import bz2
+import collections
 import datetime
 import gzip
 import json
@@ -509,6 +510,52 @@ def test_damaged_arrays(round_, tmp_path):
             if line in data and str(json.loads(line)["id"]) not in good]
     unfit = sum(1 for r in whole if r == "bad" or r[0])
     assert len(lost) <= unfit + 5
+
+
+# ---- whatever is in a file -----------------------------------------------------------------------
+
+JUNK = ['"', '""', "{", "}", "[", "]", ",", ":", "\\", '\\"', "\n", "\r\n", "\t", " ", "null", "é", "'", "#", "<34>", "=",
+        '{"a":', "}\n{", '"\n', "],["]
+
+
+def damaged(rng, kind, marks):
+    """A text with the marks in its records, changed at random behind its header."""
+    rows = list(enumerate(marks))
+    head, text = "", "".join({
+        "csv": lambda i, m: '%d,"%s",x y\n' % (i, m) if i % 2 else "%d,%s,z\n" % (i, m),
+        "tsv": lambda i, m: "%d\t%s\n" % (i, m),
+        "jsonl": lambda i, m: json.dumps({"id": i, "o": {"name": [1, m]}}) + "\n",
+        "json": lambda i, m: "",
+        "log": lambda i, m: '10.1.2.3 - - [10/Oct/2023:13:55:%02d -0700] "GET /%s HTTP/1.1" 200 5 "-" "x"\n' % (i, m),
+        "conf": lambda i, m: 'time=2024-05-01T10:00:%02dZ level=info msg="%s x" u=1\n' % (i, m)}[kind](i, m) for i, m in rows)
+    if kind in ("csv", "tsv"):
+        head = {"csv": "id,name,v\n", "tsv": "id\tname\n"}[kind]
+    if kind == "json":
+        array = [{"id": i, "name": m} for i, m in rows]
+        text = json.dumps(rng.choice([array, {"Records": array}]), indent=rng.choice([None, 1]))
+    for _ in range(rng.choice([0, 1, 2, 5])):
+        at = rng.randrange(len(text) + 1)
+        text = text[:at] + rng.choice(JUNK) + text[at + rng.randrange(2):]
+    return head, text[:rng.choice([len(text)] * 4 + [rng.randrange(len(text) + 1)])]
+
+
+@pytest.mark.parametrize("round_", range(20 if LONG else 2))
+def test_nothing_in_a_damaged_file_is_lost(round_, tmp_path):
+    """All that is behind a header is in one record, whatever does not fit its format."""
+    rng, marks = random.Random(SEED * 1021 + round_), re.compile(rb"zq\d+x\d+")
+    (tmp_path / "d").mkdir()
+    there = collections.Counter()
+    for i in range(300):
+        kind = rng.choice(["csv", "tsv", "jsonl", "json", "log", "conf"])
+        head, text = damaged(rng, kind, ["zq%dx%d" % (i, j) for j in range(rng.choice([1, 2, 5, 20]))])
+        there.update(marks.findall(text.encode()))
+        data = (head + text).encode()
+        zipped = rng.random() < 0.2
+        (tmp_path / "d" / ("%d.%s%s" % (i, kind, ".gz" * zipped))).write_bytes(gzip.compress(data) if zipped else data)
+    subprocess.run([TAMIS, "index", "d", "-o", "c.tamis", "--attrs", "line", "--segment", rng.choice(["64", "1000", "8Mi"])],
+                   cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run([TAMIS, "find", "c.tamis", "line~/zq/"], cwd=tmp_path, check=True, capture_output=True)
+    assert collections.Counter(marks.findall(done.stdout)) == there
 
 
 # ---- encodings, times ----------------------------------------------------------------------------
