@@ -132,6 +132,16 @@ is slashed-day 0 3 "" 'tamis find q --until 2024/05/01 -c'
 trouble slashes 'a regular expression without an attribute: /refus/: write line~/refus/, or ' 'tamis find q /refus/'
 trouble negated-word "! stands before = or at the end: !refused: write 'line~" "tamis find q '!refused'"
 is negated-word-as-told 0 3 "" "tamis find q 'line~/(?s)^(?!.*refused)/' -c"
+# A text that is asked for as a whole has all of its words: the longest rejects segments.
+for i in 1 2 3 4 5; do
+    for j in {1..200}; do echo "{\"n\": $j, \"msg\": \"alpha$i beta$j gamma\"}"; done
+done >texts.jsonl
+tamis index texts.jsonl --attrs n:int,msg:words --segment 8Ki --fpp 1e-6
+is text-equal 0 '{"n": 7, "msg": "alpha3 beta7 gamma"}' "" 'tamis find texts.jsonl "msg=alpha3 beta7 gamma"'
+is text-equal-any 0 2 "" 'tamis find texts.jsonl "msg=alpha5 beta1 gamma" "msg=alpha1 beta200 gamma" "msg=nothing else" -c'
+is text-equal-in-another-order 1 "" "" 'tamis find texts.jsonl "msg=gamma beta7 alpha3"'
+json text-equal-rejects 'tamis find texts.jsonl "msg=alpha3 beta777 gamma" --explain --json; [ $? = 1 ]' 'd["segments"] > 4 and d["candidates"] == 0'
+
 # Several catalogs; the folder they were made of is as good as their name.
 tamis index d
 is several 0 4 "" 'tamis find q d -- user=ann -c'
