@@ -102,6 +102,8 @@ is prefix 0 2 "" 'tamis find q path^=/admin/ -c'
 is word 0 "Traceback: connection refused" "" "tamis find q 'connection refused'"
 is word-of-a-field 0 2 "" 'tamis find q agent~CURL -c'
 is regex 0 1 "" 'tamis find q "path~/index[.]/" -c'
+is regex-too-slow 2 0 'tamis find: not searched: slow.csv: the regular expression in k~/^(a|a)*[bc]$/ takes too long on line 3: write a simpler one' \
+    '(echo k,v; echo b,1; printf "a%.0s" $(seq 300); echo ,2) >slow.csv; tamis index --attrs k slow.csv -o slow.tamis; tamis find slow.tamis "k~/^(a|a)*[bc]$/" "v=2" -c'
 is not 0 3 "" 'tamis find q user!=ann -c'
 is missing-dash 0 2 "" 'tamis find q user! -c'
 printf '10.1.2.4\n9.9.9.9\n192.168.0.0/24\n' >list
