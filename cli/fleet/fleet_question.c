@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "read/reader_parse.h"
-#include "ui/escape.h"
 #include "ui/out.h"
 
 #define QUESTION_MOST ((size_t)256 << 20)
@@ -22,9 +22,10 @@
 static bool put_member(const char *key, const char *text)
 {
     size_t left = text ? strlen(text) : 0, n;
+    uint32_t c;
     for (const uint8_t *s = (const uint8_t *)text; left; s += n, left -= n)
-        if ((n = utf8_char(s, left)) == 0)
-            return refuse("not UTF-8: %s: it cannot be asked of other hosts", text);
+        if ((n = utf8_decode(s, left, &c)) == 0)
+            return refuse("not UTF-8: %s: it cannot be sent to other hosts", text);
     if (text)
         json_text(key, text);
     return true;

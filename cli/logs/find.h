@@ -38,6 +38,7 @@ struct missed {
     char *path;      /* of the first */
     char why[200];   /* the reason */
     bool gone, weak; /* the first is gone; it is unknown */
+    bool slow;       /* a regular expression took too long on the first */
 };
 void missed_add(struct missed *missed, const char *base, const char *path, const char *why,
                 bool weak);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "find.h"
-#include "ui/escape.h"
+#include "base/bytes.h"
 #include "ui/out.h"
 
 #define RED  "\033[1;31m"
@@ -17,7 +17,8 @@ static bool strict(const uint8_t *s, size_t len)
 {
     bool inside = false;
     for (size_t i = 0; i < len;) {
-        size_t n = utf8_char(s + i, len - i);
+        uint32_t c;
+        size_t n = utf8_decode(s + i, len - i, &c);
         if (n == 0 || (inside && s[i] < 0x20) || (!inside && (s[i] == 'N' || s[i] == 'I')))
             return false;
         if (s[i] == '"')

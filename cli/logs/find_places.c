@@ -32,11 +32,12 @@ int missed_tell(const struct missed *m, const char *catalog, int status)
         return status;
     if (n > 1)
         snprintf(more, sizeof more, " and %zu more", n - 1);
-    remark("not searched: %s%s: %s: %s %s", m->path ? m->path : "inputs", more, m->why,
-           m->weak   ? "give --exclude or --skip-unknown to tamis index --update"
-           : m->gone ? "bring it back, or run tamis index --update"
-                     : "see tamis info --inputs",
-           catalog);
+    remark("not searched: %s%s: %s: %s%s", m->path ? m->path : "inputs", more, m->why,
+           m->slow   ? "write a simpler one"
+           : m->weak ? "give --exclude or --skip-unknown to tamis index --update "
+           : m->gone ? "bring it back, or run tamis index --update "
+                     : "see tamis info --inputs ",
+           m->slow ? "" : catalog);
     return m->n || status == NONE ? TROUBLE : status;
 }
 

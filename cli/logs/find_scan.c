@@ -213,9 +213,12 @@ static void tell(struct party *p, size_t seen, tamis_error error, const tamis_re
     const char *path = s->sight->seen[seen].path;
     char *opened = base_join(s->base, path);
     pthread_mutex_lock(&p->lock);
-    if (!p->stop && p->told != seen)
+    if (!p->stop && p->told != seen) {
+        if (s->missed->n == 0)
+            s->missed->slow = error == TAMIS_EARG;
         missed_add(s->missed, s->base, path, input_trouble(error, reason, opened ? opened : path),
                    false);
+    }
     p->told = seen;
     p->stop |= error == TAMIS_ENOMEM;
     pthread_mutex_unlock(&p->lock);

@@ -21,7 +21,7 @@ struct condition_list {
     size_t n_keys, keys_room;
     tamis_range *range;
     size_t n_ranges, ranges_room;
-    size_t longest; /* among several keys, all of which a value has */
+    size_t longest; /* of several keys, all of which a value has: its length + 1 */
     bool parts, failed;
 };
 
@@ -52,7 +52,7 @@ static void take_any(void *context, tamis_key key, bool part)
 static void take_longest(void *context, tamis_key key, bool part)
 {
     struct condition_list *a = context;
-    if (a->longest && key.len <= a->longest)
+    if (key.len < a->longest)
         return;
     if (a->longest)
         a->n_keys--;

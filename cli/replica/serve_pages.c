@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ui/escape.h"
+#include "base/bytes.h"
 #include "ui/out.h"
 
 #define NOT_KNOWN __builtin_nan("") /* null in JSON */
@@ -148,8 +148,9 @@ static void single(const char *name, const char *type, const char *help, double 
 /* Names are UTF-8 there, with three escapes. */
 static void label(const char *name)
 {
+    uint32_t c;
     for (size_t left = strlen(name), took; left; name += took, left -= took) {
-        took = utf8_char((const uint8_t *)name, left);
+        took = utf8_decode((const uint8_t *)name, left, &c);
         if (*name == '\n')
             put_text("\\n"), took = 1;
         else if (*name == '"' || *name == '\\')

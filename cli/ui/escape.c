@@ -4,39 +4,7 @@
 
 #include <string.h>
 
-#include "cli.h"
-
-/* Decodes the character that starts here into *c. */
-static size_t decode(const uint8_t *s, size_t len, uint32_t *c)
-{
-    static const struct {
-        uint8_t mask, lead;
-        size_t len;
-        uint32_t least;
-    } forms[] = {
-        {0x80, 0, 1, 0}, {0xE0, 0xC0, 2, 0x80}, {0xF0, 0xE0, 3, 0x800}, {0xF8, 0xF0, 4, 0x10000}};
-    for (size_t i = 0; i < COUNT(forms); i++) {
-        if ((s[0] & forms[i].mask) != forms[i].lead)
-            continue;
-        *c = s[0] & (uint8_t)~forms[i].mask;
-        if (forms[i].len > len)
-            return 0;
-        for (size_t j = 1; j < forms[i].len; j++) {
-            if ((s[j] & 0xC0) != 0x80)
-                return 0;
-            *c = *c << 6 | (s[j] & 0x3F);
-        }
-        bool fits = *c >= forms[i].least && *c <= 0x10FFFF && (*c < 0xD800 || *c > 0xDFFF);
-        return fits ? forms[i].len : 0;
-    }
-    return 0;
-}
-
-size_t utf8_char(const uint8_t *s, size_t len)
-{
-    uint32_t c;
-    return decode(s, len, &c);
-}
+#include "base/bytes.h"
 
 /* Control characters, and marks that reorder or break a line of text. */
 static bool commands(uint32_t c)
@@ -49,7 +17,7 @@ size_t escape_char(const uint8_t *s, size_t len, char out[8], size_t *n)
 {
     static const char digits[] = "0123456789abcdef";
     uint32_t c;
-    size_t took = decode(s, len, &c);
+    size_t took = utf8_decode(s, len, &c);
     if (took && !commands(c)) {
         memcpy(out, s, took);
         return *n = took;

@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Length of the UTF-8 character that starts here, at most `len`; 0 if it is not one. */
-size_t utf8_char(const uint8_t *s, size_t len);
-
 /*
  * The character at s as it may be shown: itself, or \n \r \t \u001b (C0, DEL, C1, and marks that
  * change the direction of a line), or \x9b for a byte that is not UTF-8. Stores its length in *n

@@ -128,6 +128,29 @@ void field_zero(struct cursor *c, size_t len)
     c->at += len;
 }
 
+/* ---- characters ------------------------------------------------------------------------------ */
+
+size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *c)
+{
+    static const struct {
+        uint8_t mask, lead;
+        uint32_t least;
+    } forms[] = {{0x80, 0, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
+    for (size_t n = 1; n <= 4 && n <= len; n++) {
+        if ((s[0] & forms[n - 1].mask) != forms[n - 1].lead)
+            continue;
+        *c = s[0] & (uint8_t)~forms[n - 1].mask;
+        for (size_t i = 1; i < n; i++) {
+            if ((s[i] & 0xC0) != 0x80)
+                return 0;
+            *c = *c << 6 | (s[i] & 0x3F);
+        }
+        bool fits = *c >= forms[n - 1].least && *c <= 0x10FFFF && (*c < 0xD800 || *c > 0xDFFF);
+        return fits ? n : 0;
+    }
+    return 0;
+}
+
 /* ---- checksums ------------------------------------------------------------------------------- */
 
 _Static_assert(sizeof(XXH3_state_t) + 63 <= sizeof(struct hash_stream), "room for XXH3's state");

@@ -80,6 +80,9 @@ void field_f64(struct cursor *c, double *value, const char *name);
 void field_bytes(struct cursor *c, void *bytes, size_t len);
 void field_zero(struct cursor *c, size_t len); /* reserved */
 
+/* The character of UTF-8 that starts here, in *c; returns its length, 0 if there is none in `len` bytes. */
+size_t utf8_decode(const uint8_t *s, size_t len, uint32_t *c);
+
 /* XXH3 with 64 and 128 bits, seed 0. The 128-bit hash is 16 bytes: low word, high word. */
 uint64_t hash_of(const void *data, size_t len);
 

@@ -1,6 +1,8 @@
 /* Error texts, and filling the reasons that callers pass. */
 #include "err.h"
 
+#include "bytes.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -22,27 +24,16 @@ const char *tamis_error_name(tamis_error error)
     return (unsigned)error < TAMIS_ERROR_COUNT ? errors[error].name : "TAMIS_UNKNOWN";
 }
 
-/* Length of the character at s if it is UTF-8 and not a control character (C0, DEL or C1), else
-   0. */
-static int plain_char(const unsigned char *s)
-{
-    int more = s[0] >= 0xF0 ? 3 : s[0] >= 0xE0 ? 2 : s[0] >= 0xC0 ? 1 : 0;
-    bool control = s[0] < 0x20 || (s[0] >= 0x7F && s[0] < 0xC0) || s[0] > 0xF4 ||
-                   (s[0] == 0xC2 && s[1] < 0xA0);
-    for (int i = 1; i <= more; i++)
-        if ((s[i] & 0xC0) != 0x80)
-            return 0;
-    return control ? 0 : 1 + more;
-}
-
-/* Makes one line without terminal escapes, whatever names from untrusted bytes contain. */
+/* Makes one line of UTF-8 without terminal escapes, whatever names from untrusted bytes contain: no control
+   characters (C0, DEL or C1). */
 static void make_plain(char *text)
 {
-    for (char *at = text; *at;) {
-        int n = plain_char((const unsigned char *)at);
-        if (n == 0)
-            *at = '?';
-        at += n ? n : 1;
+    for (uint8_t *at = (uint8_t *)text; *at;) {
+        uint32_t c;
+        size_t n = utf8_decode(at, strnlen((char *)at, 4), &c);
+        if (n == 0 || c < 0x20 || (c >= 0x7F && c < 0xA0))
+            *at = '?', n = 1;
+        at += n;
     }
 }
 

@@ -102,6 +102,8 @@ is prefix 0 2 "" 'tamis find q path^=/admin/ -c'
 is word 0 "Traceback: connection refused" "" "tamis find q 'connection refused'"
 is word-of-a-field 0 2 "" 'tamis find q agent~CURL -c'
 is regex 0 1 "" 'tamis find q "path~/index[.]/" -c'
+is regex-too-slow 2 0 'tamis find: not searched: slow.csv: the regular expression in k~/^(a|a)*[bc]$/ takes too long on line 3: write a simpler one' \
+    '(echo k,v; echo b,1; printf "a%.0s" $(seq 300); echo ,2) >slow.csv; tamis index --attrs k slow.csv -o slow.tamis; tamis find slow.tamis "k~/^(a|a)*[bc]$/" "v=2" -c'
 is not 0 3 "" 'tamis find q user!=ann -c'
 is missing-dash 0 2 "" 'tamis find q user! -c'
 printf '10.1.2.4\n9.9.9.9\n192.168.0.0/24\n' >list
@@ -132,6 +134,16 @@ is slashed-day 0 3 "" 'tamis find q --until 2024/05/01 -c'
 trouble slashes 'a regular expression without an attribute: /refus/: write line~/refus/, or ' 'tamis find q /refus/'
 trouble negated-word "! stands before = or at the end: !refused: write 'line~" "tamis find q '!refused'"
 is negated-word-as-told 0 3 "" "tamis find q 'line~/(?s)^(?!.*refused)/' -c"
+# A text that is asked for as a whole has all of its words: the longest rejects segments.
+for i in 1 2 3 4 5; do
+    for j in {1..200}; do echo "{\"n\": $j, \"msg\": \"alpha$i beta$j gamma\"}"; done
+done >texts.jsonl
+tamis index texts.jsonl --attrs n:int,msg:words --segment 8Ki --fpp 1e-6
+is text-equal 0 '{"n": 7, "msg": "alpha3 beta7 gamma"}' "" 'tamis find texts.jsonl "msg=alpha3 beta7 gamma"'
+is text-equal-any 0 2 "" 'tamis find texts.jsonl "msg=alpha5 beta1 gamma" "msg=alpha1 beta200 gamma" "msg=nothing else" -c'
+is text-equal-in-another-order 1 "" "" 'tamis find texts.jsonl "msg=gamma beta7 alpha3"'
+json text-equal-rejects 'tamis find texts.jsonl "msg=alpha3 beta777 gamma" --explain --json; [ $? = 1 ]' 'd["segments"] > 4 and d["candidates"] == 0'
+
 # Several catalogs; the folder they were made of is as good as their name.
 tamis index d
 is several 0 4 "" 'tamis find q d -- user=ann -c'

@@ -20,6 +20,12 @@ is link-given 0 "" "" 'tamis index -o l.tamis --attrs ip,user logs/link.csv && t
 json report 'tamis index -o c.tamis --attrs ip,user logs --json' \
     'd["inputs"] == d["read"] == 4 and d["records_read"] == 5 and d["segments_added"] == 1 and d["bad_records"] == 0'
 holds verbose 'tamis index -v -o c.tamis --attrs ip,user logs 2>&1 | grep -q "5 records in 1 segments read from 4 inputs, 0 lines that do not fit, 0 bad"'
+for option in '--day today' '--keep 3' '--seal today'; do
+    trouble "nothing-published ${option%% *}" 'nothing is published: --day, --keep, --seal: give --publish and --as$' "tamis index $option -o e.tamis ."
+done
+for option in '--publish somewhere' '--as host'; do
+    trouble "half-published ${option%% *}" '--publish ADDRESS and --as HOST belong together: give both$' "tamis index $option -o e.tamis ."
+done
 trouble no-recognised-file 'no inputs: empty: no file in it can be read; see tamis help index$' 'mkdir -p empty; tamis index -o e.tamis --attrs ip empty'
 holds nothing-written '[ ! -e e.tamis ]'
 

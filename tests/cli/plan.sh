@@ -105,6 +105,7 @@ fixed-capacity fixed --bits 1280 --hashes 7 --fpp 0.0098
 dynamic dynamic --bits 1280 --hashes 7 --capacity 133 --items 1330
 sizes dynamic --max-items 1330 --fpp 0.0098 --sizes uniform
 thresholds dynamic --hashes 7 --items 133 --fpp 0.0098 --tolerate 0.02
+smooth smooth --items 1M --fpp 0.01
 scalable scalable --bits 50000 --hashes 7 --fpp 0.01 --items 100k
 flexible flexible --bits 1280 --capacity 133 --hashes 7 --items 10k --lambda 1,2,3
 index records --attributes 3 --hashes 6 --cells 1000 --items 500

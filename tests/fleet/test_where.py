@@ -1,5 +1,6 @@
 """Which hosts and days may have a record: never missing one, and seldom naming one too many."""
 import datetime
+import json
 import random
 import re
 import shutil
@@ -154,6 +155,19 @@ def test_days_past_keep_leave_doubt_where_records_are_left(fleet):
     host.index(7, "--keep", "3")
     assert fleet.where("ip=10.99.0.1", "user=nobody") == ({}, set())
     check(fleet, 20)
+
+
+def test_json_has_the_same_hosts_and_days(fleet):
+    host = second_of_two(fleet, 6)
+    host.index(6, "--keep", "3")
+    for words in (["ip=10.0.0.0/8", "--since", day(5)], ["ip=10.99.0.1", "user=nobody"]):
+        found, doubt = fleet.where(*words, status=(0, 2))
+        lines = fleet.run("where", fleet.url, *words, "--json", status=(0, 2)).stdout.splitlines()
+        hosts = [json.loads(line) for line in lines]
+        assert {h["host"]: set(h["days"]) for h in hosts if h["days"]} == found
+        assert {h["host"] for h in hosts if h["in_doubt"] and not h["days"]} == doubt
+        for h in hosts:
+            assert ("why" in h) == h["in_doubt"] and re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", h["as_of"])
 
 
 def test_a_question_that_rules_nothing_out_asks_all_in_range(fleet):

@@ -95,9 +95,9 @@ TEST(options_that_cannot_be)
     REFUSED(t.n_attributes = 0, "1 to 64 attributes");
     REFUSED((t.attributes = many, t.n_attributes = 65), "1 to 64 attributes");
     REFUSED(t.attributes = same, "two attributes are named \"a\"");
-    /* Foreign names give no orders to a terminal: C0, C1 as character and byte, DEL; one line. */
-    same[0].name = same[1].name = "\033]0;\xc3\xa9\a\n\xc2\x9b\x9b\x7f\xe2";
-    REFUSED(t.attributes = same, "two attributes are named \"?]0;\xc3\xa9???????\"");
+    /* Foreign names give no orders to a terminal: C0, C1 as character, byte and overlong, DEL; one line. */
+    same[0].name = same[1].name = "\033]0;\xc3\xa9\a\n\xc2\x9b\x9b\x7f\xc0\x9b\xe2";
+    REFUSED(t.attributes = same, "two attributes are named \"?]0;\xc3\xa9?????????\"");
     REFUSED((t.attributes = bad, t.n_attributes = 1), "has 0 bytes");
     REFUSED((t.attributes = typed, t.n_attributes = 1), "unknown type");
     REFUSED((t.combos = &one, t.n_combos = 1), "two or more");
