@@ -264,25 +264,31 @@ const struct lines_kernel *lines_kernel(void)
 #endif
 }
 
-/* The known bits with which copies of an entry are stored. Of the slots of its line that match all that it matches, one
-   of which the stash has copies already, or the best if there are two: a key that is added again whenever the set has
-   grown would otherwise have a slot for every size, and copies of each in the stash. */
+ALWAYS_INLINE uint32_t better_slot(uint32_t slot, uint32_t than)
+{
+    return than == 0 || (slot & -slot) < (than & -than) ? slot : than;
+}
+
+/* The known bits with which copies of an entry are stored: those of the best slot of its line that matches all that it
+   matches and has copies in the stash already, or else of the best of all if there are two. A key that is added again
+   whenever the set has grown would otherwise have a slot for every size, and copies of each in the stash. */
 static unsigned known_for_copies(const struct body *b, uint64_t place, unsigned known)
 {
     uint64_t key = key_of(b, place, known), line = line_of(b, (key & (key - 1)) >> 1);
     const struct stash *stash = atomic_load_explicit(&b->stash, memory_order_relaxed);
-    uint32_t best = 0, n = 0;
+    uint32_t best = 0, counted = 0, n = 0;
     for (uint64_t like = lines_kernel()->match(body_line(b, line), b->width, (uint32_t)key | 1);
-         like && n < 2; like &= like - 1) {
+         like; like &= like - 1) {
         uint32_t slot = slot_get(body_line(b, line), b->width, (unsigned)__builtin_ctzll(like));
-        bool counted = stash && stash_find(stash, line, slot) < stash->room;
         if ((slot & -slot) < (key & -key) || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
             continue;
-        if (counted || best == 0 || (slot & -slot) < (best & -best))
-            best = slot;
-        n += counted ? 2 : 1;
+        n++;
+        best = better_slot(slot, best);
+        if (stash && stash_find(stash, line, slot) < stash->room)
+            counted = better_slot(slot, counted);
     }
-    return n > 1 ? b->depth + body_bits(b) - (unsigned)__builtin_ctz(best) : known;
+    best = counted ? counted : n > 1 ? best : 0;
+    return best ? b->depth + body_bits(b) - (unsigned)__builtin_ctz(best) : known;
 }
 
 static tamis_error put(struct lines *l, uint64_t place, unsigned known, uint64_t copies, bool fresh)

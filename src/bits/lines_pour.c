@@ -213,11 +213,12 @@ static tamis_error visit_stash(const struct visit *v, const struct pouring *pour
     const struct body *b = v->body;
     const struct stash *stash = atomic_load(&b->stash);
     struct into in = pour ? into_number(pour, 0) : (struct into){0};
-    uint32_t room = stash ? stash->room : 0, step = (uint32_t)(room * UINT64_C(618) / 1000) + 1;
+    uint32_t room = stash ? stash->room : 0, step = (uint32_t)(room * UINT64_C(618) / 1000) | 1;
     tamis_error e = TAMIS_OK;
     while (room && common_divisor(room, step) > 1)
         step++;
-    for (uint64_t n = 0, i = 0; n < room && e == TAMIS_OK; n++, i = (i + step) % room) {
+    for (uint64_t n = 0, i = 0; n < room && e == TAMIS_OK;
+         n++, i += i + step < room ? step : (uint64_t)step - room) {
         uint64_t entry = stash->entry[i], line = stash_line(entry);
         uint32_t slot = stash_slot(entry);
         if (slot == 0 || line >= b->lines || is_coarse(b->width, (unsigned)__builtin_ctz(slot)))

@@ -236,6 +236,7 @@ static bool step_add_batch(struct machine *m, struct slot *s, const uint32_t *ke
         digests[i] = m->digests[keys[i]];
     tamis_error e = tamis_filter_add_many(many, digests, n, NULL, &done);
     uint64_t clock = m->clock;
+    bool limited = m->options.memory_limit && m->options.growth == TAMIS_SMOOTH;
     bool good = e == TAMIS_OK ? done == n : is_full(m, e) && done < n;
     if (!good)
         interp_fail(m, "add_many: %s, %zu of %u", tamis_error_name(e), done, n);
@@ -244,12 +245,16 @@ static bool step_add_batch(struct machine *m, struct slot *s, const uint32_t *ke
         m->clock = clock; /* a batch is one moment */
         m->report->steps++;
         tamis_error one = tamis_filter_add(s->filter, m->bytes[keys[i]], KEY_LEN, &fresh);
+        if (one == TAMIS_ESPACE && limited) { /* a copy may be smaller, and have room for more */
+            tamis_filter_free(many);
+            return machine_note_full(m, s);
+        }
         if (one != TAMIS_OK)
             good = interp_fail(m, "add_many took key %u of %u, add did not: %s", i, n,
                                tamis_error_name(one));
         good = good && machine_note_add(m, s, keys[i], fresh);
     }
-    if (good && e != TAMIS_OK &&
+    if (good && e != TAMIS_OK && !limited &&
         tamis_filter_add(s->filter, m->bytes[keys[done]], KEY_LEN, NULL) != e)
         good = interp_fail(m, "add takes key %zu, add_many did not", done);
     if (good && !tamis_filter_equal(s->filter, many))

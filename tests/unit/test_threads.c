@@ -28,6 +28,7 @@ struct scene {
     uint64_t window, tick; /* of windows; 0: members stay */
     uint32_t known;        /* members before the readers start: keys order[0 .. known-1] */
     bool wide;             /* keys of 8 bytes, which have a lookup of their own, instead of 4 */
+    bool again;            /* members are added again and again */
 };
 
 static uint64_t scene_clock(void *context)
@@ -164,6 +165,8 @@ static void add_all(struct scene *s)
         }
         if (!CHECK_MSG(e == TAMIS_OK, "add: %s", tamis_error_name(e)))
             return;
+        for (uint32_t j = 0; s->again && j < 2 * some; j++)
+            CHECK(add(s, s->order[(i * UINT64_C(2654435761) + j / 3) % (i + 1)]) == TAMIS_OK);
         i += some;
         atomic_store_explicit(&s->published, i, memory_order_release);
         atomic_fetch_add(&s->clock, s->tick * some);
@@ -197,6 +200,7 @@ static void read_keys_beside_adds(tamis_options o, uint32_t n, uint32_t least_ve
     uint32_t *keys = keys_up_to(n);
     struct scene s = {.order = keys, .n = n, .tick = 1000, .clock = 1000000, .wide = wide};
     tamis_filter_facts info;
+    s.again = o.growth == TAMIS_SMOOTH && o.deletable;
     o.key = family_key;
     o.clock = scene_clock;
     o.clock_context = &s;
@@ -243,7 +247,8 @@ TEST(readers_beside_dynamic_growth)
         times(3000), 150);
 }
 
-/* Lines grow some 30 times, and are split into 16 parts. */
+/* Lines grow some 30 times, and are split into 16 parts. Where keys may be added again, copies go to stashes, which
+   are replaced. */
 TEST(readers_beside_smooth_growth)
 {
     read_beside_adds((tamis_options){.growth = TAMIS_SMOOTH}, times(60000), 0);
