@@ -392,7 +392,7 @@ static enum small_added add_to_rest(struct small *m, tamis_digest digest)
     struct packed *rest = rest_of(m);
     if (opt->growth != TAMIS_SMOOTH || (rest && rest->n >= PACKED_KEYS))
         return SMALL_OUTGROWN;
-    bool ready = rest && !packed_is_due(rest) && !m->memory_limit;
+    bool ready = rest && !packed_is_due(rest) && !no_space(m);
     if (LIKELY(ready))
         return from_packed(packed_add(rest, a, digest.a));
     if (rest && packed_has(rest, digest.a))
