@@ -406,9 +406,35 @@ static bool net_form(const uint8_t *text, size_t len, struct stamp *out)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
+static bool is_space(uint8_t c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static void trim(const uint8_t **text, size_t *len)
+{
+    for (; *len && is_space(**text); --*len)
+        ++*text;
+    while (*len && is_space((*text)[*len - 1]))
+        --*len;
+}
+
+/* What may stand around a value of any type but text: blanks, and quotes with blanks inside. */
+static void unwrap(const uint8_t **text, size_t *len)
+{
+    trim(text, len);
+    if (*len >= 2 && **text == '"' && (*text)[*len - 1] == '"') {
+        ++*text;
+        *len -= 2;
+        trim(text, len);
+    }
+}
+
 bool time_read(struct time_context *x, const uint8_t *text, size_t len, struct stamp *out)
 {
     bool dated;
+    if (UNLIKELY(len && (text[0] <= '"' || text[len - 1] <= '"')))
+        unwrap(&text, &len);
     if (LIKELY(like_last(x, text, len, out)))
         return true;
     size_t taken = take_time(x, text, len, &dated, out);

@@ -52,7 +52,7 @@ struct time_context {
 
 #define TIME_NORMAL_MAX 32
 
-/* True if all of the bytes are a time. */
+/* True if all of the bytes are a time, except blanks and quotes around it. */
 bool time_read(struct time_context *context, const uint8_t *text, size_t len, struct stamp *out);
 /* The length of a time at the start of the bytes, 0 if there is none. Does not accept numbers since 1970
    or dates without a time. */

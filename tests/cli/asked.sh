@@ -136,6 +136,10 @@ json trace-prunes 'tamis find python.csv --since 2024-05-01T00:04:50 --explain -
 printf '[\n{"Id": 4624, "TimeCreated": "\\/Date(1714557600000)\\/"},\n{"Id": 4625, "TimeCreated": "\\/Date(1714561200250)\\/"}\n]\n' >events.json
 tamis index --tz UTC events.json
 is time-of-powershell 0 $'Id\n4625' "" 'tamis find events.json --since 2024-05-01T11:00:00Z --fields Id'
+printf 'id, when, n\n1, 2024-05-01 10:00:00, 7\n2, 2024-05-02 , 8\n3, "2024-05-03", 9\n' >blanks.csv
+tamis index --tz UTC blanks.csv
+is time-between-blanks 0 2 "" 'tamis find blanks.csv --since 2024-05-02 -c'
+is time-between-blanks-equal 0 '2, 2024-05-02 , 8' "" 'tamis find blanks.csv " when=2024-05-02"'
 # What is given as a time is one, even where few values look like it.
 printf 'when,x\n2024-05-01,1\nnever,2\nnever,3\n2024-05-02,4\n' >given.csv
 tamis index --tz UTC --attrs when:time,x given.csv

@@ -672,6 +672,16 @@ def test_years():
     assert times("", ["Jan  2 11:59:59", "Jan  2 12:00:01"], at)[1][2] == "2022-01-02T12:00:01Z"
 
 
+def test_blanks_and_quotes_around_times():
+    """As around numbers: '1, 2024-05-01, 7'."""
+    lines = [" 2024-05-01 10:00:00", "2024-05-01 ", "\t2024-05-01T10:00Z\t ", '"2024-05-01 10:00:00"', ' " 1714557600 " ',
+             "2024-05-01 10:00:00 ", "2024-05-01 10:00:01 "]
+    assert [one and one[2] for one in times("", lines)] == ["2024-05-01T%sZ" % clock for clock in (
+        "10:00:00", "00:00:00", "10:00:00", "10:00:00", "10:00:00", "10:00:00", "10:00:01")]
+    for line in (" ", '"', '""', '" "', '"2024-05-01', "2024-05-01 x", '""2024-05-01""'):
+        assert times("", [line]) == [None], line
+
+
 def test_times_of_powershell():
     """Milliseconds since 1970, whatever their size; the zone that may follow changes nothing."""
     lines = ["/Date(1714557600000)/", "/Date(1714557600250+0200)/", "/Date(0)/", "/Date(-1)/", "/Date(86400000-0700)/"]
