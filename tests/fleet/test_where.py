@@ -86,6 +86,17 @@ def test_a_closed_day_is_sent_once_and_today_costs_what_changed(fleet):
     check(fleet, 20)
 
 
+def test_an_attribute_that_no_host_has_is_told(fleet):
+    host = fleet.add(1)[0]
+    host.write(100, 0)
+    host.index(0)
+    told = "no host is known to have an attribute 'nowhere': it rules nothing out"
+    done = fleet.run("where", fleet.url, "nowhere=1", "ip=10.0.0.0/8", status=(0,))
+    assert told in done.stderr and done.stdout.startswith(host.name)
+    done = fleet.run("where", fleet.url, "ip=10.0.0.0/8", status=(0,))
+    assert told not in done.stderr
+
+
 def test_an_update_of_nothing_moves_the_watermark_alone(fleet):
     host = fleet.add(1)[0]
     host.write(100, 0)
