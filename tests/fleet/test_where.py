@@ -61,6 +61,22 @@ def test_hosts_with_the_same_attributes_are_asked_as_one(fleet):
     assert len(files) <= 4   # two kinds of hosts, some in a second file
 
 
+def test_copies_of_new_pieces_leave_a_large_file_alone(fleet):
+    """A file is written anew once the new pieces have a quarter of its bytes."""
+    for i in range(8):
+        host = Host(fleet, "host%d" % i, "csv")
+        fleet.hosts.append(host)
+        host.write(20 if i else 30000, 0)
+        host.index(0)
+        found, _ = fleet.where("ip=10.0.0.0/8")
+        assert set(found) == {h.name for h in fleet.hosts}
+        files = {f.name: f.stat() for f in (fleet.folder / "cache").rglob("[0-9]*.tamis")}
+        if i == 0:
+            (name, large), = files.items()
+        assert len(files) == 1 + (i > 0) and files[name].st_ino == large.st_ino, i
+    check(fleet, 20)
+
+
 def test_a_closed_day_is_sent_once_and_today_costs_what_changed(fleet):
     host = Host(fleet, "web", "csv")
     fleet.hosts.append(host)
@@ -84,6 +100,17 @@ def test_a_closed_day_is_sent_once_and_today_costs_what_changed(fleet):
     found, _ = fleet.where("ip=10.0.0.0/8")
     assert found == {"web": {day(0), day(1)}}
     check(fleet, 20)
+
+
+def test_an_attribute_that_no_host_has_is_told(fleet):
+    host = fleet.add(1)[0]
+    host.write(100, 0)
+    host.index(0)
+    told = "no host is known to have an attribute 'nowhere': it rules nothing out"
+    done = fleet.run("where", fleet.url, "nowhere=1", "ip=10.0.0.0/8", status=(0,))
+    assert told in done.stderr and done.stdout.startswith(host.name)
+    done = fleet.run("where", fleet.url, "ip=10.0.0.0/8", status=(0,))
+    assert told not in done.stderr
 
 
 def test_an_update_of_nothing_moves_the_watermark_alone(fleet):
