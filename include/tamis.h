@@ -309,7 +309,7 @@ typedef enum tamis_merge_flags {
 /*
  * Makes `filter` the union of both. They must have the same family, growth and layout, and both be
  * plain or both deletable. Vectors of equal shape whose keys fit into one are ORed; the others are
- * appended. ERATE if the total would exceed the stated rate (unless RESTATE).
+ * appended. ERATE if the total would exceed the stated rate (unless RESTATE), ESPACE at the memory limit.
  */
 TAMIS_API tamis_error tamis_filter_merge(tamis_filter *filter, const tamis_filter *other,
                                          unsigned flags, tamis_reason *reason);

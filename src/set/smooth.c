@@ -199,7 +199,7 @@ tamis_error smooth_unite(struct set *s, const struct set *other)
     if (!theirs || theirs->keys == 0)
         return TAMIS_OK;
     tamis_error e = smooth_start(s);
-    smooth_limit(s); /* there may be more vectors */
+    smooth_limit(s);
     return e == TAMIS_OK ? lines_unite(set_lines(s), theirs) : e;
 }
 
@@ -213,6 +213,7 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
     if (e != TAMIS_OK)
         return e;
     struct lines *l = set_lines(s);
+    smooth_limit(s); /* there may be more vectors */
     /* What fills the free slots of the parts belongs to the rate: no part is rebuilt until then. */
     double vectors = 0, rate = lines_rate_full(l), fpp = set_opt(s)->fpp;
     for (uint32_t i = 0; i < n; i++)
