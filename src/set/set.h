@@ -381,8 +381,7 @@ ALWAYS_INLINE bool match_has(const struct match *match, const struct vector *v)
 /* Compact filters of up to this many keys have a spread vector: it takes fewer bits than a blocked one, and all its lines
    are in the cache. Up to here the heads of a set count (small.c). */
 #define SMALL_CAPACITY 10000
-/* Compact smooth filters of up to this many keys and of no more than this rate start with lines alone: instead of them,
-   and of a vector, the small form has pages (small.c). */
+/* Compact smooth filters of up to this many keys and this rate have lines alone, and pages in the small form (small.c). */
 #define PAGE_CAPACITY 128
 #define PAGE_RATE     0.01
 ALWAYS_INLINE bool smooth_packs(const struct settings *opt)
@@ -393,15 +392,7 @@ ALWAYS_INLINE bool smooth_packs(const struct settings *opt)
 /* What lines of the widest slots need for the rate of any number of keys: each doubling adds 2.4 * 10^-6. */
 #define LINES_RATE_LEAST 5e-5
 /* The shares of the rate for the vector and for the lines that follow it: see smooth.c. */
-ALWAYS_INLINE double smooth_lines_rate(const struct settings *opt)
-{
-    if (!opt->compact)
-        return opt->budget * 0.05;
-    if (opt->budget < 5 * LINES_RATE_LEAST)
-        return LINES_RATE_LEAST;
-    return opt->budget *
-           (opt->capacity > PAGE_CAPACITY && opt->capacity <= SMALL_CAPACITY ? 0.44 : 0.2);
-}
+double smooth_lines_rate(const struct settings *opt);
 ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
 {
     return opt->compact ? opt->budget - smooth_lines_rate(opt) : opt->budget * 0.45;

@@ -17,55 +17,11 @@
  * A small filter can be queried and added to. For everything else it is turned into the whole set that it stands
  * for. Lines may know fewer bits of an entry than a page does, so pages are saved as they are.
  */
-#include "set.h"
+#include "small_form.h"
 
-#include "base/bytes.h"
+#define ROOM 4 /* places at a time */
 
-#define PLACES     24 /* beyond this, lines take less */
-#define ROOM       4  /* places at a time */
-#define UNITS_MAX  (1u << 24)
-#define PROBES_MAX (1u << 6)
-/* Beyond this many keys in pages there are lines: pages become lines at once. */
-#define PACKED_KEYS (UINT32_C(9) << 14)
-
-enum small_form { FORM_PLACES, FORM_PAGE, FORM_PACKED, FORM_BITS };
-
-struct small {
-    struct terms *terms;
-    uint64_t memory_limit;
-    uint32_t n; /* keys of the places, the page or the vector */
-    /* Of the vector; `units` of places and of a page is the number of words. */
-    uint32_t units : 24, k : 6, form : 2;
-    uint64_t word
-        []; /* places, page; or the address of the set of pages, followed by the bits of the vector */
-};
-
-/* Of FORM_PACKED and FORM_BITS; NULL: no key has exceeded the capacity. */
-static struct packed *rest_of(const struct small *m)
-{
-    struct packed *rest = NULL;
-    if (m->form >= FORM_PACKED)
-        memcpy(&rest, m->word, sizeof rest);
-    return rest;
-}
-
-static void rest_put(struct small *m, struct packed *rest)
-{
-    memcpy(m->word, &rest, sizeof rest);
-}
-
-/* ---- pages ----------------------------------------------------------------------------------- */
-
-static struct page_form first_page(const struct settings *opt)
-{
-    unsigned quotient = 0, known = plan_first_known(opt->budget);
-    while (UINT64_C(1) << quotient < opt->capacity)
-        quotient++;
-    return (struct page_form){(uint8_t)quotient, (uint8_t)(known - quotient), false};
-}
-
-/* How many bits are known of the key that follows n others, and up to how many keys, of those in pages. */
-static unsigned known_after(const struct settings *opt, uint64_t n, uint32_t *most)
+unsigned small_known(const struct settings *opt, uint64_t n, uint32_t *most)
 {
     uint64_t last;
     bool page = smooth_packs(opt);
@@ -92,25 +48,13 @@ static enum packed_added packed_ready(const struct small *m, struct packed **p)
     uint32_t most;
     if (!packed_is_due(*p))
         return PACKED_NEW;
-    unsigned known = known_after(opt, m->n + (*p)->n, &most);
+    unsigned known = small_known(opt, m->n + (*p)->n, &most);
     bool same = known == (*p)->known && (*p)->n < packed_room(*p);
     enum packed_added e =
         same ? PACKED_NEW : packed_renew(p, &m->terms->allocator, page_quotient(m), known);
     if (e == PACKED_NEW)
         (*p)->most = most;
     return e;
-}
-
-/* The first key needs no memory: a filter that is created for it is not left without it. */
-static uint32_t words_of_page(struct page_form form, uint32_t n)
-{
-    return page_words(form, n ? n : 1);
-}
-
-static size_t small_size(const struct small *m)
-{
-    size_t units = m->units, words = 1 + (m->form == FORM_BITS) * ((units + 63) / 64);
-    return sizeof *m + 8 * (m->form <= FORM_PAGE ? units : words);
 }
 
 static struct bits bits_of(const struct small *m)
@@ -353,7 +297,7 @@ static struct small *small_resized(struct small *m, const struct small *like)
     return grown;
 }
 
-static enum small_added add_place(struct small **at, uint64_t place)
+enum small_added small_add_place(struct small **at, uint64_t place)
 {
     struct small *m = *at;
     if (has_place(m, place))
@@ -401,7 +345,7 @@ static enum small_added add_to_rest(struct small *m, tamis_digest digest)
         return SMALL_NO_SPACE;
     if (!rest) {
         uint32_t most;
-        rest = packed_new(a, 3, known_after(opt, m->n, &most));
+        rest = packed_new(a, 3, small_known(opt, m->n, &most));
         if (!rest)
             return SMALL_NO_MEMORY;
         rest->most = most;
@@ -419,7 +363,7 @@ static enum small_added leave_page(struct small **at)
     const tamis_allocator *a = &m->terms->allocator;
     struct packed *p = NULL;
     uint32_t most;
-    unsigned known = known_after(&m->terms->opt, m->n, &most);
+    unsigned known = small_known(&m->terms->opt, m->n, &most);
     enum packed_added e =
         packed_of_page(a, m->word, m->n, first_page(&m->terms->opt), page_quotient(m), known, &p);
     if (e != PACKED_NEW)
@@ -470,7 +414,7 @@ enum small_added small_add(struct small **at, tamis_digest digest)
 {
     struct small *m = *at;
     if (m->form == FORM_PLACES)
-        return add_place(at, digest.a);
+        return small_add_place(at, digest.a);
     if (m->form == FORM_PAGE && (m->n < m->terms->opt.capacity || page_has(m, digest.a)))
         return add_to_page(at, digest.a);
     if (m->form == FORM_PAGE) {
@@ -572,107 +516,4 @@ void small_move(struct small **m, const struct mover *mover)
         packed_move(&rest, mover->move, mover->context);
         rest_put(*m, rest);
     }
-}
-
-/* ---- what is saved as it is ------------------------------------------------------------------ */
-
-bool small_keeps(const struct small *m)
-{
-    return m->form != FORM_BITS || rest_of(m);
-}
-
-size_t small_kept(const struct small *m)
-{
-    const struct packed *rest = rest_of(m);
-    if (m->form == FORM_PLACES)
-        return 8 * (size_t)m->n;
-    return rest ? 1 + packed_len(rest)
-                : 5 + 8 * (size_t)words_of_page(first_page(&m->terms->opt), m->n);
-}
-
-/* places: as they are | FORM_PACKED, the set of pages | FORM_PAGE, the number of entries, the page */
-void small_keep(const struct small *m, uint8_t *out)
-{
-    const struct packed *rest = rest_of(m);
-    if (rest) {
-        *out = FORM_PACKED;
-        packed_put(rest, out + 1);
-        return;
-    }
-    size_t words = m->n;
-    if (m->form != FORM_PLACES) {
-        *out = FORM_PAGE;
-        put_u32(out + 1, m->n);
-        out += 5;
-        words = words_of_page(first_page(&m->terms->opt), m->n);
-    }
-    for (size_t i = 0; i < words; i++)
-        put_u64(out + 8 * i, m->form == FORM_PACKED ? 0 : m->word[i]);
-}
-
-static bool places_back(struct small **m, const uint8_t *bytes, size_t len)
-{
-    bool ok = len % 8 == 0 && len <= 8 * PLACES;
-    for (size_t i = 0; ok && i < len; i += 8)
-        ok = add_place(m, get_u64(bytes + i)) == SMALL_NEW;
-    return ok;
-}
-
-/* An empty page, whose words follow. */
-static bool page_back(struct small **at, const uint8_t *bytes, size_t len)
-{
-    struct small like = **at;
-    struct page_form form = first_page(&like.terms->opt);
-    const tamis_allocator *a = &like.terms->allocator;
-    like.n = len < 4 ? UINT32_MAX : get_u32(bytes);
-    if (like.n > like.terms->opt.capacity || len != 4 + 8 * (size_t)words_of_page(form, like.n))
-        return false;
-    like.units = words_of_page(form, like.n) & (UNITS_MAX - 1);
-    struct small *made = mem_new0(a, 1, small_size(&like));
-    if (!made)
-        return false;
-    *made = like;
-    for (size_t i = 0; i < (len - 4) / 8; i++)
-        made->word[i] = get_u64(bytes + 4 + 8 * i);
-    mem_free(a, *at, 1, small_size(*at));
-    *at = made;
-    return page_valid(made->word, made->n, form);
-}
-
-static bool packed_back(struct small **at, const uint8_t *bytes, size_t len)
-{
-    struct small like = **at;
-    const tamis_allocator *a = &like.terms->allocator;
-    struct packed *p = packed_get(a, bytes, len);
-    if (!p)
-        return false;
-    if (like.form == FORM_PAGE) {
-        like.form = FORM_PACKED;
-        like.units = 0;
-        struct small *made = mem_new0(a, 1, small_size(&like));
-        if (!made) {
-            packed_free(p, a);
-            return false;
-        }
-        *made = like;
-        mem_free(a, *at, 1, small_size(*at));
-        *at = made;
-    }
-    rest_put(*at, p);
-    uint64_t before = (*at)->n;
-    return p->n > 0 && p->n <= PACKED_KEYS && before + p->n > like.terms->opt.capacity &&
-           known_after(&like.terms->opt, before + p->n - 1, &p->most) == p->known;
-}
-
-bool small_put_back(struct small **m, const uint8_t *bytes, size_t len)
-{
-    enum small_form form = (*m)->form;
-    if (form == FORM_PLACES)
-        return places_back(m, bytes, len);
-    if (len == 0 || small_keeps(*m) != (form == FORM_PAGE) ||
-        (*m)->terms->opt.growth != TAMIS_SMOOTH)
-        return false;
-    return bytes[0] == FORM_PACKED
-               ? packed_back(m, bytes + 1, len - 1)
-               : form == FORM_PAGE && bytes[0] == FORM_PAGE && page_back(m, bytes + 1, len - 1);
 }

@@ -10,12 +10,22 @@
  * sets of 2 * 10^6 keys fit, and six of 10^5; three of 10^6 do not, unless the rate may be restated, nor do two with
  * a vector that hold ten times its capacity.
  *
- * A compact filter uses the whole rate: four fifths for the vector (13.1 MB), the rest for the lines. Two that hold more
- * than one vector can take are united only if their rates happen to fit, or if the rate may be restated. With two fifths
- * for the vector, 10^7 keys in a filter that began with a capacity of 100 would take 32 MB instead of 45; but then the
- * block of each such filter (small.c) would take 192 bytes instead of 160, sizes of the server's allocator.
+ * A compact filter uses the whole rate: four fifths for the vector (10^7 keys take 13.1 MB), the rest for the lines. Two
+ * that hold more than one vector can take are united only if their rates happen to fit, or if the rate may be restated.
+ * Up to SMALL_CAPACITY keys the vector has 0.56, so that what follows it in pages (small.c) is small too; and up to
+ * PAGE_CAPACITY there is none.
  */
 #include "set.h"
+
+double smooth_lines_rate(const struct settings *opt)
+{
+    if (!opt->compact)
+        return opt->budget * 0.05;
+    if (opt->budget < 5 * LINES_RATE_LEAST)
+        return LINES_RATE_LEAST;
+    return opt->budget *
+           (opt->capacity > PAGE_CAPACITY && opt->capacity <= SMALL_CAPACITY ? 0.44 : 0.2);
+}
 
 void smooth_limit(struct set *s)
 {
