@@ -163,8 +163,12 @@ static bool merge_one(RedisModuleCtx *ctx, struct merging *m, RedisModuleString 
         m->result = copy_whole(from);
         e = m->result ? TAMIS_OK : TAMIS_ENOMEM;
     } else if (ok) {
-        struct set *set = value_set(from);
-        e = set ? set_unite(m->result->set, set, m->flags, &reason) : TAMIS_ENOMEM;
+        struct set *set = value_set(from), *result = m->result->set;
+        uint64_t limit = set_memory_limit(result);
+        if (limit && follows(ctx)) /* what the master accepted must fit here */
+            set_limit(result, 0);
+        e = set ? set_unite(result, set, m->flags, &reason) : TAMIS_ENOMEM;
+        set_limit(result, limit);
         value_set_back(from, set);
     }
     if (e != TAMIS_OK)

@@ -346,7 +346,7 @@ def test_values_that_restore_could_not_carry(servers):
     server = servers(proto_max_bulk_len="8mb", **{"tamis.value-limit": "7mb", "tamis.work-limit": "100mb"})
     r = server.r
     assert "the limit of a value" in refused(r, "TAMIS.RESERVE", "f", 0.01, 10000000)
-    for growth, why in (("smooth", "may not grow past its limit"), ("scalable", "more than its limit")):
+    for growth in ("smooth", "scalable"):
         r.flushall()
         reserve(r, "f", 0.01, 1000000, "GROWTH", growth)
         said, i = [], 0
@@ -360,4 +360,5 @@ def test_values_that_restore_could_not_carry(servers):
         assert server.digest("f") == server.digest("g")
         reserve(r, "h", 0.01, 1000000, "GROWTH", growth)
         r.execute_command("TAMIS.MADD", "h", *range(100))
-        assert why in refused(r, "TAMIS.MERGE", "f", 4, *"gggh", "CONCAT", "RESTATE")
+        why = refused(r, "TAMIS.MERGE", "f", 4, *"gggh", "CONCAT", "RESTATE")
+        assert "may not grow past its limit" in why

@@ -264,7 +264,13 @@ def test_what_a_master_created_is_not_refused(servers):
             add = ["TAMIS.XADD", key, "a=y"] if key == "records" else \
                 ["CF.ADD" if key == "cuckoo" else "BF.ADD", key, "y"]
             aof.write(encode(*add))
+        for key, capacity in (("united", 10000), ("other", 9000)):  # each below its limit, and the union above
+            aof.write(encode("TAMIS.RESERVE", key, 0.01, capacity, "GROWTH", "scalable", "MAXMEM", 20000))
+            aof.write(encode("TAMIS.ADD", key, "of " + key))
+        aof.write(encode("TAMIS.MERGE", "united", 1, "other", "CONCAT", "RESTATE"))
     server.r.execute_command("DEBUG", "LOADAOF")
+    assert server.r.execute_command("TAMIS.MEXISTS", "united", "of united", "of other") == [1, 1]
+    assert info(server.r, "united")["memory_limit"] == 20000
     for key in creations:
         limit = 5000 if key == "records" else 65536
         facts = server.r.execute_command("TAMIS.XINFO", key) if key == "records" else info(server.r, key)
