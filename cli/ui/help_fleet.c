@@ -38,7 +38,7 @@ const char help_where[] =
     "  web2\t2026-11-15\n"
     "  $ printf '10.7.7.7,dan\\n' >>web1.csv\n"
     "  $ tamis index --update web1.csv.tamis --publish file:fleet --as web1 --day 2026-11-16\n"
-    "  $ tamis where file:fleet user=dan -o copies\n"
+    "  $ tamis where file:fleet ip=10.7.7.7 user=dan -o copies\n"
     "  web1\t2026-11-16\n"
     "  $ tamis find --fleet file:fleet ip=10.1.2.3 user=bob --via 'env HOST={host}' -o copies\n"
     "  web2:10.1.2.3,bob\n";
