@@ -403,7 +403,7 @@ void packed_put(const struct packed *p, uint8_t *out)
 static bool page_get(struct building *b, size_t number, uint32_t n, const uint8_t **at,
                      const uint8_t *end)
 {
-    uint64_t page[(256 + PACKED_MOST * (1 + PACKED_KNOWN) + 63) / 64];
+    uint64_t page[(256 + PACKED_MOST * (2 + PACKED_KNOWN) + 63) / 64]; /* a mark is one bit more */
     struct page_form form = form_of(b->to);
     uint32_t words = page_words(form, n);
     if (n == 0)

@@ -1,4 +1,5 @@
 /* Packed fingerprints against a plain list of prefixes. */
+#include "base/bytes.h"
 #include "bits/packed.h"
 #include "fault.h"
 #include "harness.h"
@@ -178,6 +179,32 @@ TEST(damaged_bytes_are_refused_or_another_set)
         CHECK(!packed_get(&mem_system, bytes, less));
     packed_free(p, &mem_system);
     free(bytes);
+}
+
+/* Foreign bytes may state the longest entries, and as many of them as a page may have; what they are is random, or an
+   empty page whose entries are all zero. */
+TEST(the_largest_pages_of_foreign_bytes)
+{
+    uint64_t rng = harness_seed();
+    for (unsigned known = 1; known <= 41; known++)
+        for (unsigned form = 0; form < 2 * 10 * 3; form++) {
+            uint8_t marked = form % 2, quotient = form / 2 % 10, depth = (uint8_t)(form / 20);
+            size_t pages = (size_t)1 << depth, words = 0;
+            if (known + marked > (unsigned)quotient + depth)
+                words = page_words((struct page_form){quotient,
+                                                      (uint8_t)(known + marked - quotient - depth),
+                                                      marked},
+                                   PACKED_MOST);
+            size_t len = 4 + (4 + 8 * words) * pages;
+            uint8_t *bytes = calloc(1, len);
+            memcpy(bytes, (uint8_t[]){(uint8_t)known, depth, marked, quotient}, 4);
+            for (size_t i = 0; i < pages; i++)
+                put_u32(bytes + 4 + 4 * i, PACKED_MOST);
+            for (size_t i = 4 + 4 * pages; i < len && form % 3; i++)
+                bytes[i] = (uint8_t)rng_next(&rng);
+            packed_free(packed_get(&mem_system, bytes, len), &mem_system);
+            free(bytes);
+        }
 }
 
 TEST(chosen_keys_crowd_a_page)
