@@ -117,6 +117,9 @@ def small_values(r):
                           *options)
         for i in range(40):
             r.execute_command("TAMIS.XADD", "{v}" + name, "a=%d" % i, "b=%d" % (i % 7))
+    for name, capacity, items in (("pages", 20, 90), ("behind", 200, 260)):  # past the capacity
+        r.execute_command("BF.RESERVE", "{v}" + name, 0.01, capacity)
+        r.execute_command("BF.MADD", "{v}" + name, *range(items))
     r.execute_command("TAMIS.PUBLISH", "{v}deletable", "{v}stream", "owner")
     dump = r.execute_command("TAMIS.DUMP", "{v}fixed", 0)[1]
     r.execute_command("TAMIS.LOAD", "{v}partial", 0, dump[:300])
