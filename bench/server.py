@@ -190,6 +190,14 @@ def stalls(r, process):
     return rows
 
 
+def stop(servers, folders):
+    for process, _ in servers:
+        process.terminate()
+        process.wait()
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def measured(modules):
     """Of each module: its rates, what memory and stalls it has, and of how many parts a grown filter is."""
     folders = [tempfile.mkdtemp(prefix="tamis-bench-") for _ in modules]
@@ -204,11 +212,7 @@ def measured(modules):
         sizes = [{**memory(r), **stalls(r, process)} for process, r in servers]
         return list(zip(rates, sizes, layers))
     finally:
-        for process, _ in servers:
-            process.terminate()
-            process.wait()
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
+        stop(servers, folders)
 
 
 def cost(path, libraries):
@@ -325,11 +329,7 @@ def timed(modules, keys, turns=15):
                     rows.setdefault(title, []).append(took)
         return rows
     finally:
-        for process, _ in servers:
-            process.terminate()
-            process.wait()
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
+        stop(servers, folders)
 
 
 def main():

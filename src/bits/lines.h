@@ -164,7 +164,7 @@ struct lines {
     uint64_t limit;              /* of bytes; 0: none */
     struct retired *retired;
     uint8_t width;    /* of large parts, unless their rate needs more */
-    uint32_t refused; /* keys / 256 when a part could last not grow within the limit; 0: it could */
+    uint32_t refused; /* keys / 256 when a part last could not grow within the limit; 0: it could */
 };
 
 /* All keys that were ever in the set since it was created or loaded. */

@@ -45,7 +45,7 @@ struct size {
 /* Each doubling of a set adds line_load() / 2^(width - 1) to its rate: 0.08 percentage points in slots of 16 bits. Where
    LASTS doublings would add too much, a set of fewer lines than NARROW_FROM has slots of the next width, and of the one
    after while it is tiny, so that its entries add little to the rate of the large set: at 1 %, slots of 16 bits then
-   suffice for 1.3 * 10^8 keys. */
+   suffice for 1.5 * 10^8 keys. */
 #define SMALL       32768
 #define TINY        512
 #define NARROW_FROM 4096

@@ -37,7 +37,7 @@ void page_widen(uint64_t *to, const uint64_t *from, uint32_t n, struct page_form
         to[k + words - was] |= k << 6 < low ? from[k] >> (low & 63) << (low & 63) : from[k];
 }
 
-/* Into zeros, sorted values. */
+/* Writes sorted values into zeroed memory. */
 static void page_fill(uint64_t *page, const uint64_t *value, uint32_t n, struct page_form form)
 {
     uint32_t words = page_words(form, n);
@@ -399,7 +399,7 @@ void packed_put(const struct packed *p, uint8_t *out)
     }
 }
 
-/* A page of untrusted bytes; false if it is not as written. Returns how far it goes. */
+/* Reads a page of untrusted bytes and advances *at; false if it is damaged. */
 static bool page_get(struct building *b, size_t number, uint32_t n, const uint8_t **at,
                      const uint8_t *end)
 {

@@ -1,6 +1,6 @@
 /*
- * Packed fingerprints: a set of at most some ten thousand keys that begins empty and is not sized in advance, in about
- * half the bits that lines take, for a server with millions of small filters. Lookups and adds take about as many
+ * Packed fingerprints: a set of at most some 130,000 keys that begins empty and is not sized in advance, in about half
+ * the bits that lines take, for a server with millions of small filters, most of which have a few hundred keys. Lookups and adds take about as many
  * instructions as in lines; there are no removals, no copies and no readers beside the writer.
  *
  * As in lines (lines.h), an entry is a prefix of the place of its key. The top `depth` bits of the place choose a page.
@@ -31,7 +31,7 @@ struct page_at {
     uint32_t bit, index;
 };
 
-/* For a page of n entries. Without free bits beyond those of the last word. */
+/* The words of a page of n entries: the last one may have free bits. */
 uint32_t page_words(struct page_form form, uint32_t n);
 /* Is there an entry that matches? If not, says where its own would be. */
 bool page_find(const uint64_t *page, uint32_t n, struct page_form form, uint64_t value,
@@ -40,12 +40,12 @@ bool page_find(const uint64_t *page, uint32_t n, struct page_form form, uint64_t
    page_widen() if page_words() differs. */
 void page_insert(uint64_t *page, uint32_t n, struct page_form form, uint64_t value,
                  struct page_at at);
-/* Into zeros. */
+/* Copies a page of n entries into zeroed memory with room for one more. */
 void page_widen(uint64_t *to, const uint64_t *from, uint32_t n, struct page_form form);
 
 struct packed {
     uint32_t n, bytes;
-    uint32_t most; /* entries up to which `known` holds: of the caller */
+    uint32_t most; /* for the caller: the number of entries up to which `known` holds */
     uint8_t known, depth, quotient;
     bool marked;
     uint64_t *page[]; /* of 2^depth pages, NULL if empty; then the number of entries of each */
@@ -66,8 +66,7 @@ bool packed_has(const struct packed *p, uint64_t place);
 /* All but PACKED_NEW change nothing. */
 enum packed_added packed_add(struct packed *p, const tamis_allocator *a, uint64_t place);
 /* From now on new entries know this many bits, and there is room for one more: in larger pages up to this quotient, then
-   in twice as many. PACKED_CROWDED: an entry would have
-   more unknown bits than the rest of a value. */
+   in twice as many. PACKED_CROWDED: an entry would have more unknown bits than the rest of a value. */
 enum packed_added packed_renew(struct packed **p, const tamis_allocator *a, unsigned quotient,
                                unsigned known);
 uint32_t packed_room(const struct packed *p); /* entries for which there are pages */
@@ -77,7 +76,7 @@ tamis_error packed_each(const struct packed *p, packed_fn take, void *context);
 tamis_error page_each(const uint64_t *page, uint32_t n, struct page_form form, packed_fn take,
                       void *context);
 
-/* Bytes to keep, and back: NULL if they are not as written, or if there is no memory. */
+/* Writes the set as bytes, and reads it: NULL if the bytes are damaged, or if there is no memory. */
 size_t packed_len(const struct packed *p);
 void packed_put(const struct packed *p, uint8_t *out);
 struct packed *packed_get(const tamis_allocator *a, const uint8_t *bytes, size_t len);
