@@ -25,17 +25,18 @@ static bool plan_equal(const struct column_plan *x, const struct column_plan *y)
            x->capacity == y->capacity && !(x->rate < y->rate) && !(x->rate > y->rate);
 }
 
-static tamis_error shape_find(tamis_catalog_writer *w, const struct catalog_shape *shape,
-                              uint32_t *out, tamis_reason *reason)
+static uint32_t shape_find(tamis_catalog_writer *w, const struct catalog_shape *shape)
 {
-    for (*out = 0; *out < w->n_shapes; ++*out)
-        if (w->shapes[*out].shape.relation == shape->relation &&
-            plan_equal(&w->shapes[*out].shape.plan, &shape->plan))
-            return TAMIS_OK;
-    return writer_shape(w, shape->relation, &shape->plan, reason);
+    uint32_t i = 0;
+    while (i < w->n_shapes && !(w->shapes[i].shape.relation == shape->relation &&
+                                plan_equal(&w->shapes[i].shape.plan, &shape->plan)))
+        i++;
+    if (i == w->n_shapes)
+        writer_shape(w, shape->relation, &shape->plan);
+    return i;
 }
 
-static tamis_error segment_join(struct joining *j, uint64_t segment, tamis_reason *reason)
+static void segment_join(struct joining *j, uint64_t segment)
 {
     tamis_catalog_writer *w = j->w;
     size_t len;
@@ -43,12 +44,9 @@ static tamis_error segment_join(struct joining *j, uint64_t segment, tamis_reaso
     struct segment_work s = {.records = tamis_catalog_records(j->from, segment),
                              .text = catalog_text(j->from, segment)};
     if (!tag)
-        return fail(reason, TAMIS_EFORMAT, "a segment without a tag");
-    tamis_error e = writer_tag(w, &s, tag, len, reason);
-    if (e == TAMIS_OK)
-        e = writer_segment(w, &s, reason);
-    if (e != TAMIS_OK)
-        return e;
+        w->failed = fail(&w->why, TAMIS_EFORMAT, "a segment without a tag");
+    if (!tag || !writer_tag(w, &s, tag, len) || !writer_segment(w, &s))
+        return;
     j->number[segment] = (uint32_t)w->n_segments - 1;
     for (uint32_t r = 0; r < schema_relations(&w->schema); r++)
         segment_distinct(w, w->n_segments - 1)[r] = catalog_distinct(j->from, segment, r);
@@ -56,113 +54,102 @@ static tamis_error segment_join(struct joining *j, uint64_t segment, tamis_reaso
         if (w->schema.order_at[i] != ORDER_NONE)
             segment_bounds(w, w->n_segments - 1)[w->schema.order_at[i]] =
                 catalog_bounds(j->from, segment, i);
-    return TAMIS_OK;
 }
 
-/* Assigns room in the spill, consecutively from `at` on, to the columns that are taken over. */
-static tamis_error columns_record(struct joining *j, const struct catalog_strip *strip,
-                                  uint32_t shape, bool wanted[STRIP_COLUMNS], uint64_t *at,
-                                  uint32_t *n, tamis_reason *reason)
+/* Assigns room in the spill, consecutively from `at` on, to the columns that are taken over; returns their number. */
+static uint32_t columns_record(struct joining *j, const struct catalog_strip *strip, uint32_t shape,
+                               bool wanted[STRIP_COLUMNS], uint64_t *at)
 {
     tamis_catalog_writer *w = j->w;
     const struct column_plan *plan = &w->shapes[shape].shape.plan;
     uint64_t bytes = 8 * strip_column_words(plan->units);
-    uint32_t segments[STRIP_COLUMNS];
-    *n = 0;
+    uint32_t segments[STRIP_COLUMNS], n = 0;
     for (uint32_t i = 0; i < strip->n; i++) {
-        if (!catalog_column_segment(j->from, strip->column + i, &segments[i], reason))
-            return TAMIS_EFORMAT;
+        if (!catalog_column_segment(j->from, strip->column + i, &segments[i], &w->why))
+            return w->failed = TAMIS_EFORMAT, 0;
         wanted[i] = segments[i] != STRIP_NONE && j->number[segments[i]] != STRIP_NONE;
-        *n += wanted[i];
+        n += wanted[i];
     }
-    *at = spill_room(&w->spill, *n * bytes);
-    w->used[w->shapes[shape].shape.relation] += *n * plan->rate;
-    tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0, k = 0; i < strip->n && e == TAMIS_OK; i++)
+    *at = spill_room(&w->spill, n * bytes);
+    w->used[w->shapes[shape].shape.relation] += n * plan->rate;
+    for (uint32_t i = 0, k = 0; i < strip->n; i++)
         if (wanted[i])
-            e = writer_column(
+            writer_column(
                 w, shape,
-                (struct column_source){j->number[segments[i]], STRIP_NONE, *at + k++ * bytes},
-                reason);
-    return e;
+                (struct column_source){j->number[segments[i]], STRIP_NONE, *at + k++ * bytes});
+    return n;
 }
 
 /* Transposes rows to columns in the spill, a window at a time. */
-static tamis_error columns_spill(const struct joining *j, const struct catalog_strip *strip,
-                                 const bool wanted[STRIP_COLUMNS], uint64_t at,
-                                 tamis_reason *reason)
+static void columns_spill(const struct joining *j, const struct catalog_strip *strip,
+                          const bool wanted[STRIP_COLUMNS], uint64_t at)
 {
+    tamis_catalog_writer *w = j->w;
     uint64_t rows = j->from->shapes[strip->shape].plan.units, words = strip_column_words(rows);
     uint64_t *column[STRIP_COLUMNS] = {0};
     for (uint32_t i = 0, k = 0; i < strip->n; i++)
         if (wanted[i])
             column[i] = j->words + JOIN_WORDS * k++;
-    tamis_error e =
-        catalog_check_long(j->from, strip->offset, strip_len(rows, strip->width), reason);
-    for (uint64_t first = 0; first < words && e == TAMIS_OK; first += JOIN_WORDS) {
+    w->failed = catalog_check_long(j->from, strip->offset, strip_len(rows, strip->width), &w->why);
+    for (uint64_t first = 0; first < words && !w->failed; first += JOIN_WORDS) {
         uint64_t some = min_u64(JOIN_WORDS, words - first);
         uint64_t n = 64 * first < rows ? min_u64(64 * some, rows - 64 * first) : 0;
         memset(j->words, 0, (size_t)STRIP_COLUMNS * JOIN_WORDS * sizeof *j->words);
         strip_columns(j->from->data + strip->offset + strip_len(64 * first, strip->width), n,
                       strip->width, column, strip->n);
         uint64_t to = at + 8 * first;
-        for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++) {
+        for (uint32_t i = 0; i < strip->n && !w->failed; i++) {
             if (!wanted[i])
                 continue;
-            e = spill_put(j->w, column[i], 8 * (size_t)some, to, reason);
+            spill_put(w, column[i], 8 * (size_t)some, to);
             to += 8 * words;
         }
         tamis_catalog_rest(j->from);
     }
-    return e;
 }
 
-static tamis_error strip_join(struct joining *j, const struct catalog_strip *strip,
-                              tamis_reason *reason)
+static void strip_join(struct joining *j, const struct catalog_strip *strip)
 {
     bool wanted[STRIP_COLUMNS];
-    uint32_t shape = 0, n = 0;
     uint64_t at = 0;
-    tamis_error e = shape_find(j->w, &j->from->shapes[strip->shape], &shape, reason);
-    if (e == TAMIS_OK)
-        e = columns_record(j, strip, shape, wanted, &at, &n, reason);
-    if (e == TAMIS_OK && n)
-        e = columns_spill(j, strip, wanted, at, reason);
-    return e == TAMIS_OK && n ? strips_write(j->w, &j->w->shapes[shape], false, reason) : e;
+    uint32_t shape = shape_find(j->w, &j->from->shapes[strip->shape]);
+    if (j->w->failed || !columns_record(j, strip, shape, wanted, &at) || j->w->failed)
+        return;
+    columns_spill(j, strip, wanted, at);
+    strips_write(j->w, &j->w->shapes[shape], false);
 }
 
-static tamis_error join_all(struct joining *j, const uint64_t *segments, tamis_reason *reason)
+static void join_all(struct joining *j, const uint64_t *segments)
 {
-    tamis_error e = TAMIS_OK;
     for (uint32_t i = 0; i < j->w->schema.attributes; i++)
         j->w->fronts[i].lost = true;
-    for (uint64_t i = 0; i < j->from->segments && e == TAMIS_OK; i++) {
+    for (uint64_t i = 0; i < j->from->segments && !j->w->failed; i++) {
         j->number[i] = STRIP_NONE;
         if (!segments || segments[i >> 6] >> (i & 63) & 1)
-            e = segment_join(j, i, reason);
+            segment_join(j, i);
     }
-    for (uint32_t i = 0; i < j->from->n_strips && e == TAMIS_OK; i++)
-        e = strip_join(j, &j->from->strips[i], reason);
-    return e;
+    for (uint32_t i = 0; i < j->from->n_strips && !j->w->failed; i++)
+        strip_join(j, &j->from->strips[i]);
 }
 
 tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *from,
                                const uint64_t *segments, tamis_reason *reason)
 {
     struct joining j = {.w = w, .from = from};
-    tamis_reason why = {0};
     if (!tamis_schema_alike(&w->schema, &from->schema))
         return fail(reason, TAMIS_EARG,
                     "the joined catalog has different attributes or a different key");
     j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
     j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
-    tamis_error e = j.number && j.words ? TAMIS_OK : writer_no_memory(&why);
     pthread_mutex_lock(&w->lock);
-    if (e == TAMIS_OK)
-        e = writer_ready(w, &why);
-    if (e == TAMIS_OK)
-        e = join_all(&j, segments, &why);
-    writer_result(w, e, &why, reason);
+    tamis_error e = writer_ready(w, reason);
+    if (e == TAMIS_OK) {
+        if (j.number && j.words)
+            join_all(&j, segments);
+        else
+            writer_no_memory(w);
+        e = writer_ready(w, reason);
+    }
     pthread_mutex_unlock(&w->lock);
     mem_free(&w->allocator, j.number, from->segments + 1, sizeof *j.number);
     mem_free(&w->allocator, j.words, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);

@@ -39,25 +39,25 @@ static bool segments_room(tamis_catalog_writer *w)
     return true;
 }
 
-tamis_error writer_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag, size_t len,
-                       tamis_reason *reason)
+bool writer_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag, size_t len)
 {
     s->tag_at = spill_room(&w->spill, len);
     s->tag_len = len;
-    return spill_put(w, tag, len, s->tag_at, reason);
+    return spill_put(w, tag, len, s->tag_at);
 }
 
 /* Adds a segment, whose distinct values are still to be filled in. */
-tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
-                           tamis_reason *reason)
+bool writer_segment(tamis_catalog_writer *w, const struct segment_work *s)
 {
-    if (w->n_segments >= SEGMENTS_MAX)
-        return fail(reason, TAMIS_ELIMIT, "a catalog has at most 2^31 segments");
+    if (w->n_segments >= SEGMENTS_MAX) {
+        w->failed = fail(&w->why, TAMIS_ELIMIT, "a catalog has at most 2^31 segments");
+        return false;
+    }
     if (!segments_room(w))
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     w->segments[w->n_segments++] = *s;
     w->live++;
-    return TAMIS_OK;
+    return true;
 }
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
@@ -68,23 +68,21 @@ struct allotment {
     uint64_t at; /* offset in the spill */
 };
 
-tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
-                         tamis_reason *reason)
+bool writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan)
 {
     if (!ROOM_FOR_ONE(w, shapes, n_shapes, shapes_room))
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     w->shapes[w->n_shapes++] =
         (struct shape_work){.shape = {relation, *plan}, .number = STRIP_NONE};
-    return TAMIS_OK;
+    return true;
 }
 
-tamis_error writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source column,
-                          tamis_reason *reason)
+void writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source column)
 {
-    if (!ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
-        return writer_no_memory(reason);
-    w->shapes[shape].columns[w->shapes[shape].n++] = column;
-    return TAMIS_OK;
+    if (ROOM_FOR_ONE(w, shapes[shape].columns, shapes[shape].n, shapes[shape].room))
+        w->shapes[shape].columns[w->shapes[shape].n++] = column;
+    else
+        writer_no_memory(w);
 }
 
 /* The rate used by the columns of combinations in the old version. */
@@ -112,8 +110,8 @@ static double rate_of(tamis_catalog_writer *w, uint32_t relation)
 
 /* The shape with the fewest bits for n values. The more shapes there are, the more waste is
    accepted. */
-static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint64_t n,
-                                struct allotment *out, tamis_reason *reason)
+static bool place_choose(tamis_catalog_writer *w, uint32_t relation, uint64_t n,
+                         struct allotment *out)
 {
     double rate = rate_of(w, relation);
     uint32_t known = 0;
@@ -127,18 +125,17 @@ static tamis_error place_choose(tamis_catalog_writer *w, uint32_t relation, uint
     if (choice.bits == 0) {
         struct column_plan plan;
         if (!column_plan_one(&plan, n, rate))
-            return fail(reason, TAMIS_ELIMIT, "no column holds %llu values at the rate %g",
-                        (unsigned long long)n, rate);
-        tamis_error e = writer_shape(w, relation, &plan, reason);
-        if (e != TAMIS_OK)
-            return e;
+            w->failed = fail(&w->why, TAMIS_ELIMIT, "no column holds %llu values at the rate %g",
+                             (unsigned long long)n, rate);
+        if (w->failed || !writer_shape(w, relation, &plan))
+            return false;
         out->shape = (uint32_t)w->n_shapes - 1;
     }
     const struct column_plan *plan = &w->shapes[out->shape].shape.plan;
     out->columns = column_plan_columns(plan, n);
     out->at = spill_room(&w->spill, out->columns * 8 * strip_column_words(plan->units));
     w->used[relation] += out->columns * plan->rate;
-    return TAMIS_OK;
+    return true;
 }
 
 /* ---- columns --------------------------------------------------------------------------------- */
@@ -155,30 +152,28 @@ static uint64_t *scratch_words(struct block *scratch, const tamis_allocator *a, 
     return scratch->data;
 }
 
-/* Needs no lock, since the shapes are given. */
-static tamis_error place_build(tamis_catalog_writer *w, const struct catalog_shape *shape,
-                               const struct allotment *place, const tamis_digest *digests,
-                               uint64_t n, struct block *scratch, tamis_reason *reason)
+/* Needs no lock, since the shapes are given. Returns 0 or errno. */
+static int place_build(const tamis_catalog_writer *w, const struct catalog_shape *shape,
+                       const struct allotment *place, const tamis_digest *digests, uint64_t n,
+                       struct block *scratch)
 {
     uint64_t column_words = strip_column_words(shape->plan.units);
     struct bits bits = shape_bits(shape, &w->family);
     uint64_t *words = scratch_words(scratch, &w->allocator, column_words * place->columns);
     if (!words)
-        return writer_no_memory(reason);
+        return ENOMEM;
     strip_build(&bits, digests, n, place->columns, column_words, words);
-    return spill_put(w, words, 8 * column_words * place->columns, place->at, reason);
+    return spill_write(&w->spill, words, 8 * column_words * place->columns, place->at);
 }
 
-static tamis_error place_record(tamis_catalog_writer *w, uint32_t segment,
-                                const struct allotment *place, tamis_reason *reason)
+static void place_record(tamis_catalog_writer *w, uint32_t segment, const struct allotment *place)
 {
     uint64_t bytes = 8 * strip_column_words(w->shapes[place->shape].shape.plan.units);
-    tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0; i < place->columns && e == TAMIS_OK; i++) {
+    for (uint32_t i = 0; i < place->columns; i++) {
         struct column_source column = {segment, STRIP_NONE, place->at + i * bytes};
-        e = writer_column(w, place->shape, column, reason);
+        writer_column(w, place->shape, column);
     }
-    return e == TAMIS_OK ? strips_write(w, &w->shapes[place->shape], false, reason) : e;
+    strips_write(w, &w->shapes[place->shape], false);
 }
 
 /* ---- held segments, and the plan ------------------------------------------------------------- */
@@ -188,38 +183,34 @@ static size_t held_size(uint64_t n)
     return sizeof(struct held) + n * sizeof(tamis_digest);
 }
 
-static tamis_error hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t segment,
-                        tamis_reason *reason)
+static bool hold(tamis_catalog_writer *w, const tamis_gather *g, uint32_t segment)
 {
     uint64_t n = 0;
     for (uint32_t r = 0; r < g->relations; r++)
         n += gathered(g, r);
     struct held *held = mem_new(&w->allocator, 1, held_size(n));
-    tamis_error e = TAMIS_OK;
     if (!held)
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     *held = (struct held){.next = w->held, .segment = segment, .n = n};
     w->held = held;
     w->held_bytes += held_size(n);
     tamis_digest *at = held->digests;
-    for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; at += gathered(g, r), r++) {
+    for (uint32_t r = 0; r < g->relations; at += gathered(g, r), r++) {
         if (gathered(g, r))
             digest_set_list(&g->set[r], at);
         if (r < w->schema.attributes)
-            e = fronts_put(w, r, at, gathered(g, r), reason);
+            fronts_put(w, r, at, gathered(g, r));
     }
-    return e;
+    return !w->failed;
 }
 
-static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, bool last,
-                                 tamis_reason *reason)
+static bool plan_relation(tamis_catalog_writer *w, uint32_t relation, bool last)
 {
     struct column_plan plans[PLANS_MAX];
     uint64_t *sizes = mem_new(&w->allocator, w->n_segments, sizeof *sizes);
     size_t n = 0, found = 0;
-    tamis_error e = TAMIS_OK;
     if (!sizes)
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     for (size_t i = 0; i < w->n_segments; i++) {
         uint32_t size = segment_distinct(w, i)[relation];
         if (size && size != DISTINCT_UNKNOWN)
@@ -229,41 +220,34 @@ static tamis_error plan_relation(tamis_catalog_writer *w, uint32_t relation, boo
     if (n)
         found = column_plans(plans, sizes, n, rate, !last);
     mem_free(&w->allocator, sizes, w->n_segments, sizeof *sizes);
-    for (size_t i = 0; i < found && e == TAMIS_OK; i++)
-        e = writer_shape(w, relation, &plans[i], reason);
-    return e;
+    for (size_t i = 0; i < found && !w->failed; i++)
+        writer_shape(w, relation, &plans[i]);
+    return !w->failed;
 }
 
-static tamis_error build_held(tamis_catalog_writer *w, const struct held *held,
-                              struct block *scratch, tamis_reason *reason)
+static void build_held(tamis_catalog_writer *w, const struct held *held, struct block *scratch)
 {
     const tamis_digest *digests = held->digests;
     uint32_t relations = schema_relations(&w->schema);
-    for (uint32_t r = 0; r < relations; r++) {
+    for (uint32_t r = 0; r < relations && !w->failed; r++) {
         uint64_t n = segment_distinct(w, held->segment)[r];
         struct allotment place;
-        if (n == 0 || n == DISTINCT_UNKNOWN)
+        if (n == 0 || n == DISTINCT_UNKNOWN || !place_choose(w, r, n, &place))
             continue;
-        tamis_error e = place_choose(w, r, n, &place, reason);
-        if (e == TAMIS_OK)
-            e = place_build(w, &w->shapes[place.shape].shape, &place, digests, n, scratch, reason);
-        if (e == TAMIS_OK)
-            e = place_record(w, held->segment, &place, reason);
-        if (e != TAMIS_OK)
-            return e;
+        const struct catalog_shape *shape = &w->shapes[place.shape].shape;
+        if (writer_check(w, place_build(w, shape, &place, digests, n, scratch), SPILLING))
+            place_record(w, held->segment, &place);
         digests += n;
     }
-    return TAMIS_OK;
 }
 
 /* Plans shapes for everything held (`last`: and for nothing more), then builds its columns. */
-static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reason *reason)
+static void plan_and_build(tamis_catalog_writer *w, bool last)
 {
     struct block scratch = {0};
-    tamis_error e = TAMIS_OK;
     uint64_t live = w->live;
-    for (uint32_t r = 0; r < schema_relations(&w->schema) && e == TAMIS_OK; r++)
-        e = plan_relation(w, r, last, reason);
+    for (uint32_t r = 0; r < schema_relations(&w->schema) && !w->failed; r++)
+        plan_relation(w, r, last);
     w->planned = true;
     struct held *before = NULL; /* restore the order of arrival */
     for (struct held *next; w->held; w->held = next) {
@@ -272,17 +256,16 @@ static tamis_error plan_and_build(tamis_catalog_writer *w, bool last, tamis_reas
         before = w->held;
     }
     w->held = before;
-    while (w->held && e == TAMIS_OK) {
+    while (w->held && !w->failed) {
         struct held *held = w->held;
         w->live = held->segment + 1; /* as it was on arrival */
-        e = build_held(w, held, &scratch, reason);
+        build_held(w, held, &scratch);
         w->held = held->next;
         mem_free(&w->allocator, held, 1, held_size(held->n));
     }
     w->live = live;
     w->held_bytes = 0;
     block_free(&w->allocator, &scratch);
-    return e;
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */
@@ -296,110 +279,80 @@ tamis_error writer_ready(const tamis_catalog_writer *w, tamis_reason *reason)
     return w->failed;
 }
 
-tamis_error writer_result(tamis_catalog_writer *w, tamis_error e, const tamis_reason *why,
-                          tamis_reason *reason)
+bool writer_check(tamis_catalog_writer *w, int error, const char *doing)
 {
-    if (e != TAMIS_OK && !w->failed && !w->committed) {
-        w->failed = e;
-        w->why = *why;
-    }
-    if (e != TAMIS_OK && reason)
-        *reason = *why;
-    return e;
+    if (error && !w->failed)
+        w->failed = error == ENOMEM ? fail(&w->why, TAMIS_ENOMEM, NO_MEMORY_TO_WRITE)
+                                    : file_fail(&w->why, error, w->path, doing);
+    return !w->failed;
 }
 
-/* Under the lock: assigns a number and shapes to the segment; before the plan exists, the
-   segment is held. */
-static tamis_error put_begin(tamis_catalog_writer *w, const tamis_gather *g, const void *tag,
-                             size_t len, struct allotment *places, struct catalog_shape *shapes,
-                             tamis_reason *reason)
+/* Assigns a number to the segment, whose facts are copied. */
+static bool put_begin(tamis_catalog_writer *w, const tamis_gather *g, const void *tag, size_t len)
 {
     struct segment_work s = {.records = g->records, .text = g->text ? g->text : g->values_len};
-    tamis_error e = writer_ready(w, reason);
-    if (e == TAMIS_OK)
-        e = writer_tag(w, &s, tag, len, reason);
-    if (e == TAMIS_OK)
-        e = writer_segment(w, &s, reason);
-    if (e != TAMIS_OK)
-        return e;
-    uint32_t segment = (uint32_t)w->n_segments - 1;
+    if (!writer_tag(w, &s, tag, len) || !writer_segment(w, &s))
+        return false;
+    size_t segment = w->n_segments - 1;
     for (uint32_t r = 0; r < g->relations; r++) {
         uint64_t n = gathered(g, r);
-        if (n >= DISTINCT_UNKNOWN)
-            return fail(reason, TAMIS_ELIMIT, "the segment has too many values");
+        if (n >= DISTINCT_UNKNOWN && !w->failed)
+            w->failed = fail(&w->why, TAMIS_ELIMIT, "the segment has too many values");
         segment_distinct(w, segment)[r] = g->unknown[r] ? DISTINCT_UNKNOWN : (uint32_t)n;
     }
     memcpy(segment_bounds(w, segment), g->bounds, w->schema.ordered * sizeof *g->bounds);
-    if (!w->planned) {
-        e = hold(w, g, segment, reason);
-        if (e == TAMIS_OK && w->held_bytes >= HELD_SHARE(w->memory))
-            e = plan_and_build(w, false, reason);
-        return e;
-    }
-    for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
-        uint64_t n = gathered(g, r);
-        places[r] = (struct allotment){0};
-        if (n == 0)
-            continue;
-        e = place_choose(w, r, n, &places[r], reason);
-        if (e == TAMIS_OK)
-            shapes[r] = w->shapes[places[r].shape].shape;
-    }
-    return e;
+    return !w->failed;
 }
 
-/* Without the lock. */
-static tamis_error put_build(tamis_catalog_writer *w, tamis_gather *g,
-                             const struct allotment *places, const struct catalog_shape *shapes,
-                             tamis_reason *reason)
+/* Builds the columns of the segment in relation r. The lock is released meanwhile: the place in the spill is theirs. */
+static void put_relation(tamis_catalog_writer *w, tamis_gather *g, uint32_t r, uint32_t segment,
+                         tamis_digest *list)
 {
-    tamis_error e = TAMIS_OK;
+    struct allotment place;
+    uint64_t n = gathered(g, r);
+    if (n == 0 || !place_choose(w, r, n, &place))
+        return;
+    struct catalog_shape shape = w->shapes[place.shape].shape;
+    pthread_mutex_unlock(&w->lock);
+    digest_set_list(&g->set[r], list);
+    int error = place_build(w, &shape, &place, list, n, &g->scratch);
+    pthread_mutex_lock(&w->lock);
+    if (writer_check(w, error, SPILLING) && r < w->schema.attributes)
+        fronts_put(w, r, list, n);
+    if (!w->failed)
+        place_record(w, segment, &place);
+}
+
+static bool put_build(tamis_catalog_writer *w, tamis_gather *g, uint32_t segment)
+{
     uint64_t most = 0;
     for (uint32_t r = 0; r < g->relations; r++)
         most = max_u64(most, gathered(g, r));
     tamis_digest *list = mem_new(&g->allocator, most, sizeof *list);
     if (!list)
-        return writer_no_memory(reason);
-    for (uint32_t r = 0; r < g->relations && e == TAMIS_OK; r++) {
-        if (places[r].columns == 0)
-            continue;
-        digest_set_list(&g->set[r], list);
-        uint64_t n = digest_set_count(&g->set[r]);
-        e = place_build(w, &shapes[r], &places[r], list, n, &g->scratch, reason);
-        if (e != TAMIS_OK || r >= w->schema.attributes)
-            continue;
-        pthread_mutex_lock(&w->lock);
-        e = fronts_put(w, r, list, n, reason);
-        pthread_mutex_unlock(&w->lock);
-    }
+        return writer_no_memory(w);
+    for (uint32_t r = 0; r < g->relations && !w->failed; r++)
+        put_relation(w, g, r, segment, list);
     mem_free(&g->allocator, list, most, sizeof *list);
-    return e;
+    return !w->failed;
 }
 
 tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const void *tag, size_t len,
                               tamis_reason *reason)
 {
-    struct allotment places[RELATIONS_MAX];
-    struct catalog_shape shapes[RELATIONS_MAX];
-    tamis_reason why = {0};
     if (g->schema != &w->schema)
         return fail(reason, TAMIS_EARG, "the gatherer belongs to another catalog");
-    tamis_error e = gather_settle(g);
-    if (e != TAMIS_OK)
-        return writer_no_memory(reason);
+    if (gather_settle(g) != TAMIS_OK)
+        return fail(reason, TAMIS_ENOMEM, NO_MEMORY_TO_WRITE);
     pthread_mutex_lock(&w->lock);
-    bool built = w->planned;
-    e = put_begin(w, g, tag, len, places, shapes, &why);
-    uint32_t segment = (uint32_t)w->n_segments - 1;
-    if (e == TAMIS_OK && built) {
-        pthread_mutex_unlock(&w->lock);
-        e = put_build(w, g, places, shapes, &why);
-        pthread_mutex_lock(&w->lock);
+    if (writer_ready(w, NULL) == TAMIS_OK && put_begin(w, g, tag, len)) {
+        uint32_t segment = (uint32_t)w->n_segments - 1;
+        if (w->planned)
+            put_build(w, g, segment);
+        else if (hold(w, g, segment) && w->held_bytes >= HELD_SHARE(w->memory))
+            plan_and_build(w, false);
     }
-    for (uint32_t r = 0; built && r < g->relations && e == TAMIS_OK; r++)
-        if (places[r].columns)
-            e = place_record(w, segment, &places[r], &why);
-    writer_result(w, e, &why, reason);
+    tamis_error e = writer_ready(w, reason);
     pthread_mutex_unlock(&w->lock);
     if (e == TAMIS_OK)
         tamis_gather_clear(g);
@@ -439,8 +392,8 @@ tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const
 {
     pthread_mutex_lock(&w->lock);
     tamis_error e = old_segment(w, segment, reason);
-    if (e == TAMIS_OK)
-        e = writer_tag(w, &w->segments[segment], tag, len, reason);
+    if (e == TAMIS_OK && !writer_tag(w, &w->segments[segment], tag, len))
+        e = writer_ready(w, reason);
     pthread_mutex_unlock(&w->lock);
     return e;
 }
@@ -450,23 +403,21 @@ tamis_error tamis_catalog_retag(tamis_catalog_writer *w, uint64_t segment, const
 tamis_error tamis_catalog_commit(tamis_catalog_writer *w, const void *note, size_t len,
                                  tamis_reason *reason)
 {
-    tamis_reason why = {0};
     tamis_error e = writer_ready(w, reason);
     if (e != TAMIS_OK)
         return e;
     if (!w->planned)
-        e = plan_and_build(w, true, &why);
-    if (e == TAMIS_OK)
-        e = strips_keep(w, &why);
-    for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
-        e = strips_write(w, &w->shapes[i], true, &why);
+        plan_and_build(w, true);
+    strips_keep(w);
+    for (size_t i = 0; i < w->n_shapes; i++)
+        strips_write(w, &w->shapes[i], true);
     w->strips_len = w->sink.at + w->sink.used - w->sink.start;
-    if (e == TAMIS_OK)
-        e = fronts_write(w, &why);
-    if (e == TAMIS_OK)
-        e = commit_write(w, note, len, &why);
+    fronts_write(w);
+    if (!w->failed)
+        commit_write(w, note, len);
+    e = writer_ready(w, reason);
     w->committed = e == TAMIS_OK;
-    return writer_result(w, e, &why, reason);
+    return e;
 }
 
 void tamis_catalog_abandon(tamis_catalog_writer *w)

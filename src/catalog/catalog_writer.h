@@ -16,6 +16,7 @@
 #ifndef TAMIS_FILE_CATALOG_H
 #define TAMIS_FILE_CATALOG_H
 
+#include <errno.h>
 #include <pthread.h>
 
 #include "base/err.h"
@@ -132,7 +133,7 @@ struct tamis_catalog_writer {
     struct front_plan *plans;
     size_t n_plans, plans_room;
     uint64_t strips_len;
-    tamis_error failed; /* the first error; nothing continues after it */
+    tamis_error failed; /* the first error; nothing more is written after it */
     tamis_reason why;   /* its reason, for every later caller */
     bool committed;
 };
@@ -152,28 +153,28 @@ ALWAYS_INLINE tamis_range *segment_bounds(const tamis_catalog_writer *w, size_t 
                            round_up(4 * schema_relations(&w->schema), 8));
 }
 
-ALWAYS_INLINE tamis_error writer_no_memory(tamis_reason *reason)
-{
-    return fail(reason, TAMIS_ENOMEM, "no memory to write a catalog");
-}
+#define NO_MEMORY_TO_WRITE "no memory to write a catalog"
+#define SPILLING           "writing temporary data for"
 
-/* Writes to the spill and reads from it, at an offset from spill_room. `error` is 0 or errno. */
-ALWAYS_INLINE tamis_error spill_result(const tamis_catalog_writer *w, int error, const char *doing,
-                                       tamis_reason *reason)
+/*
+ * Errors stay in the writer: `failed` and `why` hold the first one, each step is skipped after it, and the call in
+ * progress and all later ones return it. So steps are written one after the other, and those below that return a bool
+ * say whether the writer can go on. Only steps under the lock may look at errors or record them.
+ */
+/* Records `error`, 0 or errno, of an operation on a file. */
+bool writer_check(tamis_catalog_writer *w, int error, const char *doing);
+ALWAYS_INLINE bool writer_no_memory(tamis_catalog_writer *w)
 {
-    return error ? file_fail(reason, error, w->path, doing) : TAMIS_OK;
+    return writer_check(w, ENOMEM, "");
 }
-ALWAYS_INLINE tamis_error spill_put(const tamis_catalog_writer *w, const void *data, size_t len,
-                                    uint64_t at, tamis_reason *reason)
+/* Writes to the spill and reads from it, at an offset from spill_room. */
+ALWAYS_INLINE bool spill_put(tamis_catalog_writer *w, const void *data, size_t len, uint64_t at)
 {
-    return spill_result(w, spill_write(&w->spill, data, len, at), "writing temporary data for",
-                        reason);
+    return writer_check(w, spill_write(&w->spill, data, len, at), SPILLING);
 }
-ALWAYS_INLINE tamis_error spill_get(const tamis_catalog_writer *w, void *data, size_t len,
-                                    uint64_t at, tamis_reason *reason)
+ALWAYS_INLINE bool spill_get(tamis_catalog_writer *w, void *data, size_t len, uint64_t at)
 {
-    return spill_result(w, spill_read(&w->spill, data, len, at), "reading temporary data for",
-                        reason);
+    return writer_check(w, spill_read(&w->spill, data, len, at), "reading temporary data for");
 }
 
 /* For one more element of an array. */
@@ -183,53 +184,41 @@ ALWAYS_INLINE tamis_error spill_get(const tamis_catalog_writer *w, void *data, s
 /* ---- catalog_writer.c ---- */
 /* An error, with its reason, unless the writer can go on. */
 tamis_error writer_ready(const tamis_catalog_writer *w, tamis_reason *reason);
-/* Passes the outcome of a call on to the caller. After an error the writer can only be abandoned. */
-tamis_error writer_result(tamis_catalog_writer *w, tamis_error e, const tamis_reason *why,
-                          tamis_reason *reason);
 /* Writes the tag of a segment to the spill. */
-tamis_error writer_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag, size_t len,
-                       tamis_reason *reason);
+bool writer_tag(tamis_catalog_writer *w, struct segment_work *s, const void *tag, size_t len);
 /* Adds a segment, whose facts are still to be filled in; a shape for columns; and a column of the shape, which waits
    for a strip. */
-tamis_error writer_segment(tamis_catalog_writer *w, const struct segment_work *s,
-                           tamis_reason *reason);
-tamis_error writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan,
-                         tamis_reason *reason);
-tamis_error writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source column,
-                          tamis_reason *reason);
+bool writer_segment(tamis_catalog_writer *w, const struct segment_work *s);
+bool writer_shape(tamis_catalog_writer *w, uint32_t relation, const struct column_plan *plan);
+void writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source column);
 
 /* ---- writer_strips.c ---- */
-tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason);
+void new_file_init(tamis_catalog_writer *w);
 void new_file_free(tamis_catalog_writer *w);
-tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len,
-                         tamis_reason *reason);
+void new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len);
 /* Zeros up to an offset less than SECTION_ALIGN away; or up to the next multiple of it. */
-tamis_error new_file_fill(tamis_catalog_writer *w, uint64_t to, tamis_reason *reason);
-tamis_error new_file_align(tamis_catalog_writer *w, tamis_reason *reason);
+void new_file_fill(tamis_catalog_writer *w, uint64_t to);
+void new_file_align(tamis_catalog_writer *w);
 /* Everything was written, all pages have checksums, and these are in the spill. */
-tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason);
+void new_file_end(tamis_catalog_writer *w);
 /* Writes strips of the columns of a shape: as long as there are 512, or all. */
-tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all,
-                         tamis_reason *reason);
+void strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all);
 /* Keeps the remaining parts of the old version: full strips are copied, columns of others wait
    for strips_write. */
-tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason);
+void strips_keep(tamis_catalog_writer *w);
 
 /* Copies bytes of the spill, and checked bytes of the old version. */
-tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
-                                 tamis_reason *reason);
-tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
-                          tamis_reason *reason);
+void new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len);
+void new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len);
 
 /* ---- writer_fronts.c ---- */
 /* Under the lock: adds the keys of a segment. */
-tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
-                       uint64_t n, tamis_reason *reason);
-tamis_error fronts_write(tamis_catalog_writer *w, tamis_reason *reason);
+void fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
+                uint64_t n);
+void fronts_write(tamis_catalog_writer *w);
 void fronts_free(tamis_catalog_writer *w);
 
 /* ---- writer_commit.c ---- */
-tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
-                         tamis_reason *reason);
+void commit_write(tamis_catalog_writer *w, const void *note, size_t len);
 
 #endif

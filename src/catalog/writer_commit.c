@@ -29,55 +29,49 @@ static uint64_t number_shapes(tamis_catalog_writer *w)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static tamis_error put_shapes(tamis_catalog_writer *w, tamis_reason *reason)
+static void put_shapes(tamis_catalog_writer *w)
 {
     uint8_t bytes[SHAPE_LEN]; /* size of the longest record */
     static_assert(STRIP_LEN <= SHAPE_LEN && FRONT_LEN <= SHAPE_LEN, "room for each");
-    tamis_error e = TAMIS_OK;
-    for (size_t i = 0; i < w->n_shapes && e == TAMIS_OK; i++)
+    for (size_t i = 0; i < w->n_shapes; i++)
         if (w->shapes[i].number != STRIP_NONE) {
             catalog_shape_put(bytes, &w->shapes[i].shape);
-            e = new_file_put(w, bytes, SHAPE_LEN, reason);
+            new_file_put(w, bytes, SHAPE_LEN);
         }
-    for (size_t i = 0; i < w->n_strips && e == TAMIS_OK; i++) {
+    for (size_t i = 0; i < w->n_strips; i++) {
         struct catalog_strip strip = w->strips[i];
         strip.shape = w->shapes[strip.shape].number;
         catalog_strip_put(bytes, &strip);
-        e = new_file_put(w, bytes, STRIP_LEN, reason);
+        new_file_put(w, bytes, STRIP_LEN);
     }
-    for (size_t i = 0; i < w->n_plans && e == TAMIS_OK; i++) {
+    for (size_t i = 0; i < w->n_plans; i++) {
         catalog_front_put(bytes, &w->plans[i].head);
-        e = new_file_put(w, bytes, FRONT_LEN, reason);
+        new_file_put(w, bytes, FRONT_LEN);
     }
-    return e;
 }
 
-static tamis_error put_columns(tamis_catalog_writer *w, tamis_reason *reason)
+static void put_columns(tamis_catalog_writer *w)
 {
     uint8_t bytes[4];
-    tamis_error e = TAMIS_OK;
-    for (size_t i = 0; i < w->n_columns && e == TAMIS_OK; i++) {
+    for (size_t i = 0; i < w->n_columns; i++) {
         uint32_t segment = w->columns[i];
         put_u32(bytes, segment == STRIP_NONE ? STRIP_NONE : w->segments[segment].number);
-        e = new_file_put(w, bytes, sizeof bytes, reason);
+        new_file_put(w, bytes, sizeof bytes);
     }
-    return e;
 }
 
 /* Writes 8 bytes for every remaining segment, given by `of`. */
-static tamis_error put_each(tamis_catalog_writer *w, uint64_t (*of)(const struct segment_work *s),
-                            bool summed, tamis_reason *reason)
+static void put_each(tamis_catalog_writer *w, uint64_t (*of)(const struct segment_work *s),
+                     bool summed)
 {
     uint8_t bytes[8];
     uint64_t sum = 0;
-    tamis_error e = TAMIS_OK;
-    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+    for (size_t i = 0; i < w->n_segments; i++)
         if (!w->segments[i].dropped) {
             sum = (summed ? sum : 0) + of(&w->segments[i]);
             put_u64(bytes, sum);
-            e = new_file_put(w, bytes, sizeof bytes, reason);
+            new_file_put(w, bytes, sizeof bytes);
         }
-    return e;
 }
 
 static uint64_t records_of(const struct segment_work *s)
@@ -95,103 +89,82 @@ static uint64_t tag_of(const struct segment_work *s)
     return s->tag_len;
 }
 
-static tamis_error put_distinct(tamis_catalog_writer *w, tamis_reason *reason)
+static void put_distinct(tamis_catalog_writer *w)
 {
-    tamis_error e = TAMIS_OK;
     for (uint32_t r = 0; r < schema_relations(&w->schema); r++)
-        for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+        for (size_t i = 0; i < w->n_segments; i++)
             if (!w->segments[i].dropped)
-                e = new_file_put(w, &segment_distinct(w, i)[r], sizeof(uint32_t), reason);
-    return e;
+                new_file_put(w, &segment_distinct(w, i)[r], sizeof(uint32_t));
 }
 
-static tamis_error put_bounds(tamis_catalog_writer *w, tamis_reason *reason)
+static void put_bounds(tamis_catalog_writer *w)
 {
     uint8_t bytes[BOUNDS_LEN];
-    tamis_error e = TAMIS_OK;
     for (uint32_t at = 0; at < w->schema.ordered; at++)
-        for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++)
+        for (size_t i = 0; i < w->n_segments; i++)
             if (!w->segments[i].dropped) {
                 catalog_bounds_put(bytes, segment_bounds(w, i)[at]);
-                e = new_file_put(w, bytes, sizeof bytes, reason);
+                new_file_put(w, bytes, sizeof bytes);
             }
-    return e;
-}
-
-static tamis_error put_segments(tamis_catalog_writer *w, uint64_t bounds_at, tamis_reason *reason)
-{
-    tamis_error e = put_each(w, records_of, false, reason);
-    if (e == TAMIS_OK)
-        e = put_each(w, text_of, false, reason);
-    if (e == TAMIS_OK)
-        e = put_each(w, tag_of, true, reason);
-    if (e == TAMIS_OK)
-        e = put_distinct(w, reason);
-    if (e == TAMIS_OK)
-        e = new_file_fill(w, bounds_at, reason);
-    return e == TAMIS_OK ? put_bounds(w, reason) : e;
 }
 
 /* Writes the table at `at`. */
-static tamis_error put_table(tamis_catalog_writer *w, const struct catalog_head *head, uint64_t at,
-                             tamis_reason *reason)
+static void put_table(tamis_catalog_writer *w, const struct catalog_head *head, uint64_t at)
 {
     struct catalog_table t = catalog_table_of(&w->schema, head);
-    tamis_error e = new_file_fill(w, at, reason);
-    if (e == TAMIS_OK)
-        e = put_shapes(w, reason);
-    if (e == TAMIS_OK)
-        e = put_columns(w, reason);
-    if (e == TAMIS_OK)
-        e = new_file_fill(w, at + t.records, reason);
-    if (e == TAMIS_OK)
-        e = put_segments(w, at + t.bounds, reason);
-    return e;
+    new_file_fill(w, at);
+    put_shapes(w);
+    put_columns(w);
+    new_file_fill(w, at + t.records);
+    put_each(w, records_of, false);
+    put_each(w, text_of, false);
+    put_each(w, tag_of, true);
+    put_distinct(w);
+    new_file_fill(w, at + t.bounds);
+    put_bounds(w);
 }
 
 /* ---- tags, the note, checksums --------------------------------------------------------------- */
 
-static tamis_error put_tags(tamis_catalog_writer *w, const void *note, size_t len,
-                            tamis_reason *reason)
+static void put_tags(tamis_catalog_writer *w, const void *note, size_t len)
 {
-    tamis_error e = new_file_align(w, reason);
     uint64_t seen = 0; /* of the old version, since pages were last released */
-    for (size_t i = 0; i < w->n_segments && e == TAMIS_OK; i++) {
+    new_file_align(w);
+    for (size_t i = 0; i < w->n_segments && !w->failed; i++) {
         const struct segment_work *s = &w->segments[i];
         size_t old_len;
         if (s->dropped)
             continue;
         if (s->tag_at != TAG_OLD) {
-            e = new_file_put_spilled(w, s->tag_at, s->tag_len, reason);
+            new_file_put_spilled(w, s->tag_at, s->tag_len);
             continue;
         }
         const void *old = tamis_catalog_tag(w->old, i, &old_len);
-        e = old_len == s->tag_len
-                ? new_file_put(w, old, old_len, reason)
-                : fail(reason, TAMIS_ECHECKSUM, "%s was changed by another program", w->path);
+        if (old_len != s->tag_len)
+            w->failed =
+                fail(&w->why, TAMIS_ECHECKSUM, "%s was changed by another program", w->path);
+        new_file_put(w, old, old_len);
         seen += old_len;
         if (seen > CATALOG_WINDOW) {
             tamis_catalog_rest(w->old);
             seen = 0;
         }
     }
-    if (e == TAMIS_OK)
-        e = new_file_align(w, reason);
-    if (e == TAMIS_OK)
-        e = new_file_put(w, note, len, reason);
-    return e == TAMIS_OK ? new_file_align(w, reason) : e;
+    new_file_align(w);
+    new_file_put(w, note, len);
+    new_file_align(w);
 }
 
 /* Writes both sections of checksums, padded with zeros. */
-static tamis_error put_sums(tamis_catalog_writer *w, const struct section *sections,
-                            struct catalog_head *head, uint64_t end, tamis_reason *reason)
+static bool put_sums(tamis_catalog_writer *w, const struct section *sections,
+                     struct catalog_head *head, uint64_t end)
 {
     const struct section *sums = &sections[CATALOG_SUMS], *tops = &sections[CATALOG_TOPS];
     uint64_t page[SINK_SUMS];
     uint8_t *bytes = mem_new0(&w->allocator, 1, end - tops->offset);
     int error = 0;
     if (!bytes)
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     for (uint64_t i = 0, at = 0; at < sums->len && !error; i++, at += sizeof page) {
         size_t len = (size_t)min_u64(sizeof page, sums->len - at);
         error = spill_read(&w->spill, page, len, w->sink.pages[i].at);
@@ -203,15 +176,15 @@ static tamis_error put_sums(tamis_catalog_writer *w, const struct section *secti
     if (!error)
         error = file_write(w->file.fd, bytes, end - tops->offset, (int64_t)tops->offset);
     mem_free(&w->allocator, bytes, 1, end - tops->offset);
-    return error ? file_fail(reason, error, w->path, "writing") : TAMIS_OK;
+    return writer_check(w, error, "writing");
 }
 
-static tamis_error put_header(tamis_catalog_writer *w, const struct section *sections,
-                              const struct catalog_head *head, uint64_t end, tamis_reason *reason)
+static bool put_header(tamis_catalog_writer *w, const struct section *sections,
+                       const struct catalog_head *head, uint64_t end)
 {
     uint64_t len = w->sink.start, body_len = catalog_body_len(&w->schema);
     uint8_t *header = mem_new0(&w->allocator, 1, len), *body = mem_new0(&w->allocator, 1, body_len);
-    tamis_error e = TAMIS_OK;
+    int error = ENOMEM;
     if (header && body) {
         struct outline o = {.kind = KIND_CATALOG,
                             .no_key = !w->family.has_key,
@@ -222,19 +195,14 @@ static tamis_error put_header(tamis_catalog_writer *w, const struct section *sec
                             .payload_len = end - len};
         catalog_body(&w->schema, head, body);
         outline_header(&o, sections, header);
-        int error = file_write(w->file.fd, header, len, 0);
-        if (error)
-            e = file_fail(reason, error, w->path, "writing");
-    } else {
-        e = writer_no_memory(reason);
+        error = file_write(w->file.fd, header, len, 0);
     }
     mem_free_secret(&w->allocator, header, 1, len);
     mem_free(&w->allocator, body, 1, body_len);
-    return e;
+    return writer_check(w, error, "writing");
 }
 
-tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
-                         tamis_reason *reason)
+void commit_write(tamis_catalog_writer *w, const void *note, size_t len)
 {
     struct section sections[CATALOG_SECTIONS];
     struct catalog_head head = {.segments = w->live,
@@ -251,14 +219,9 @@ tamis_error commit_write(tamis_catalog_writer *w, const void *note, size_t len,
         head.tags_len += w->segments[i].dropped ? 0 : w->segments[i].tag_len;
     uint64_t end = catalog_sections(&w->schema, &head, w->sink.start, sections);
     number_segments(w);
-    tamis_error e = put_table(w, &head, sections[CATALOG_TABLE].offset, reason);
-    if (e == TAMIS_OK)
-        e = put_tags(w, note, len, reason);
-    if (e == TAMIS_OK)
-        e = new_file_end(w, reason);
-    if (e == TAMIS_OK)
-        e = put_sums(w, sections, &head, end, reason);
-    if (e == TAMIS_OK)
-        e = put_header(w, sections, &head, end, reason);
-    return e == TAMIS_OK ? beside_replace(&w->file, w->path, reason) : e;
+    put_table(w, &head, sections[CATALOG_TABLE].offset);
+    put_tags(w, note, len);
+    new_file_end(w);
+    if (!w->failed && put_sums(w, sections, &head, end) && put_header(w, sections, &head, end))
+        w->failed = beside_replace(&w->file, w->path, &w->why);
 }

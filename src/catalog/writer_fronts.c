@@ -49,14 +49,14 @@ static void sort_words(uint64_t *words, uint64_t *spare, size_t n)
 }
 
 /* Sorts and removes duplicates, and shrinks the memory to fit. */
-static tamis_error words_settle(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
+static bool words_settle(tamis_catalog_writer *w, struct front_work *f)
 {
     size_t kept = 0, n = f->n;
     if (n == 0)
-        return TAMIS_OK;
+        return true;
     uint64_t *spare = mem_new(&w->allocator, n, sizeof *spare);
     if (!spare)
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     sort_words(f->words, spare, n);
     mem_free(&w->allocator, spare, n, sizeof *spare);
     for (size_t i = 0; i < n; i++)
@@ -69,7 +69,7 @@ static tamis_error words_settle(tamis_catalog_writer *w, struct front_work *f, t
         f->words = fitting;
         f->room = kept;
     }
-    return TAMIS_OK;
+    return true;
 }
 
 /* ---- runs ------------------------------------------------------------------------------------ */
@@ -89,22 +89,21 @@ struct merge {
     size_t n, room;
     uint64_t before;
     bool any;
-    int error;
 };
 
 static bool run_ready(struct merge *m, struct run_reader *r)
 {
     if (r->i < r->n)
         return true;
-    if (r->left == 0 || m->error)
+    if (r->left == 0 || m->w->failed)
         return false;
     r->n = (size_t)min_u64(RUN_WORDS, r->left);
     r->i = 0;
-    m->error = spill_read(&m->w->spill, r->buffer, r->n * sizeof *r->buffer, r->at);
+    spill_get(m->w, r->buffer, r->n * sizeof *r->buffer, r->at);
     r->at += r->n * sizeof *r->buffer;
     r->left -= r->n;
     r->words = r->buffer;
-    return !m->error;
+    return !m->w->failed;
 }
 
 static bool run_below(const struct run_reader *x, const struct run_reader *y)
@@ -126,8 +125,8 @@ static void heap_sink(const struct merge *m, size_t i)
 }
 
 /* Opens the runs from `first` on, and the sorted words in memory if `fresh`. */
-static tamis_error merge_open(struct merge *m, tamis_catalog_writer *w, const struct front_work *f,
-                              size_t first, bool fresh, tamis_reason *reason)
+static bool merge_open(struct merge *m, tamis_catalog_writer *w, const struct front_work *f,
+                       size_t first, bool fresh)
 {
     size_t room = f->n_runs - first + 1;
     *m = (struct merge){.w = w, .room = room};
@@ -136,7 +135,7 @@ static tamis_error merge_open(struct merge *m, tamis_catalog_writer *w, const st
     if (!m->runs || !m->heap) {
         mem_free(&w->allocator, m->runs, room, sizeof *m->runs);
         mem_free(&w->allocator, m->heap, room, sizeof *m->heap);
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     }
     for (size_t i = 0; i < room; i++) {
         struct run_reader *r = &m->runs[i];
@@ -151,12 +150,12 @@ static tamis_error merge_open(struct merge *m, tamis_catalog_writer *w, const st
     }
     for (size_t i = m->n; i-- > 0;)
         heap_sink(m, i);
-    return TAMIS_OK;
+    return true;
 }
 
 static bool merge_next(struct merge *m, uint64_t *word)
 {
-    while (m->n && !m->error) {
+    while (m->n && !m->w->failed) {
         struct run_reader *r = m->heap[0];
         *word = r->words[r->i++];
         if (!run_ready(m, r))
@@ -166,70 +165,66 @@ static bool merge_next(struct merge *m, uint64_t *word)
             continue;
         m->any = true;
         m->before = *word;
-        return !m->error;
+        return !m->w->failed;
     }
     return false;
 }
 
-static tamis_error merge_close(struct merge *m, tamis_reason *reason)
+static void merge_close(struct merge *m)
 {
     mem_free(&m->w->allocator, m->runs, m->room, sizeof *m->runs);
     mem_free(&m->w->allocator, m->heap, m->room, sizeof *m->heap);
-    return spill_result(m->w, m->error, "writing temporary data for", reason);
 }
 
 /* Merges the last sixteen runs into one. */
-static tamis_error runs_merge(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
+static void runs_merge(tamis_catalog_writer *w, struct front_work *f)
 {
     size_t first = f->n_runs - RUNS_MERGED, n = 0;
     uint64_t words[RUN_WORDS], room = 0, at;
     struct merge m;
     for (size_t i = first; i < f->n_runs; i++)
         room += f->runs[i].n;
-    tamis_error e = merge_open(&m, w, f, first, false, reason);
-    if (e != TAMIS_OK)
-        return e;
+    if (!merge_open(&m, w, f, first, false))
+        return;
     struct front_run run = {spill_room(&w->spill, room * sizeof *words), 0,
                             f->runs[first].level + 1};
     at = run.at;
-    for (bool more = true; more && !m.error;) {
+    for (bool more = true; more && !w->failed;) {
         more = merge_next(&m, &words[n]);
         n += more;
         if (n < RUN_WORDS && more)
             continue;
-        if (!m.error)
-            m.error = spill_write(&w->spill, words, n * sizeof *words, at);
+        if (!w->failed)
+            spill_put(w, words, n * sizeof *words, at);
         at += n * sizeof *words;
         run.n += n;
         n = 0;
     }
-    e = merge_close(&m, reason);
-    for (size_t i = first; i < f->n_runs && e == TAMIS_OK; i++)
+    merge_close(&m);
+    for (size_t i = first; i < f->n_runs && !w->failed; i++)
         spill_forget(&w->spill, f->runs[i].at, f->runs[i].n * sizeof *words);
     f->n_runs = first;
     f->runs[f->n_runs++] = run;
-    return e;
 }
 
 /* Writes the sorted words of an attribute to the spill. */
-static tamis_error run_write(tamis_catalog_writer *w, struct front_work *f, tamis_reason *reason)
+static bool run_write(tamis_catalog_writer *w, struct front_work *f)
 {
     size_t len = f->n * sizeof *f->words;
     if (!array_room(&w->allocator, &f->runs, f->n_runs, &f->runs_room, sizeof *f->runs))
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     struct front_run run = {spill_room(&w->spill, len), f->n, 0};
-    tamis_error e = spill_put(w, f->words, len, run.at, reason);
-    if (e != TAMIS_OK)
-        return e;
+    if (!spill_put(w, f->words, len, run.at))
+        return false;
     f->runs[f->n_runs++] = run;
     w->front_words -= f->n;
     mem_free(&w->allocator, f->words, f->room, sizeof *f->words);
     f->words = NULL;
     f->n = f->room = 0;
-    while (e == TAMIS_OK && f->n_runs >= RUNS_MERGED &&
+    while (!w->failed && f->n_runs >= RUNS_MERGED &&
            f->runs[f->n_runs - RUNS_MERGED].level == f->runs[f->n_runs - 1].level)
-        e = runs_merge(w, f, reason);
-    return e;
+        runs_merge(w, f);
+    return !w->failed;
 }
 
 /* ---- keys as they come ----------------------------------------------------------------------- */
@@ -241,19 +236,17 @@ static size_t words_most(const tamis_catalog_writer *w)
 }
 
 /* Frees half of the room for waiting words. */
-static tamis_error words_relieve(tamis_catalog_writer *w, tamis_reason *reason)
+static void words_relieve(tamis_catalog_writer *w)
 {
-    tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0; i < w->schema.attributes && e == TAMIS_OK; i++)
-        e = words_settle(w, &w->fronts[i], reason);
-    while (e == TAMIS_OK && w->front_words > words_most(w) / 2) {
+    for (uint32_t i = 0; i < w->schema.attributes && !w->failed; i++)
+        words_settle(w, &w->fronts[i]);
+    while (!w->failed && w->front_words > words_most(w) / 2) {
         struct front_work *longest = &w->fronts[0];
         for (uint32_t i = 1; i < w->schema.attributes; i++)
             if (w->fronts[i].n > longest->n)
                 longest = &w->fronts[i];
-        e = run_write(w, longest, reason);
+        run_write(w, longest);
     }
-    return e;
 }
 
 /* Neither words, which are too many, nor times, for which nobody has lists, have fronts. */
@@ -263,27 +256,24 @@ static bool front_kept(const tamis_schema *s, uint32_t attribute)
            s->types[attribute] != TAMIS_TIME;
 }
 
-tamis_error fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
-                       uint64_t n, tamis_reason *reason)
+void fronts_put(tamis_catalog_writer *w, uint32_t attribute, const tamis_digest *digests,
+                uint64_t n)
 {
     struct front_work *f = &w->fronts[attribute];
-    tamis_error e = TAMIS_OK;
     if (f->lost || !front_kept(&w->schema, attribute))
-        return e;
+        return;
     f->given += n;
-    for (uint64_t done = 0; done < n && e == TAMIS_OK;) {
+    for (uint64_t done = 0; done < n && !w->failed;) {
         size_t some = (size_t)min_u64(n - done, words_most(w) / 2);
         if (w->front_words + some > words_most(w))
-            e = words_relieve(w, reason);
-        if (e == TAMIS_OK &&
-            !array_room(&w->allocator, &f->words, f->n + some - 1, &f->room, sizeof *f->words))
-            return writer_no_memory(reason);
-        for (size_t i = 0; i < some && e == TAMIS_OK; i++)
+            words_relieve(w);
+        if (!array_room(&w->allocator, &f->words, f->n + some - 1, &f->room, sizeof *f->words))
+            writer_no_memory(w);
+        for (size_t i = 0; i < some && !w->failed; i++)
             f->words[f->n++] = digests[done + i].a;
         w->front_words += some;
         done += some;
     }
-    return e;
 }
 
 void fronts_free(tamis_catalog_writer *w)
@@ -299,36 +289,29 @@ void fronts_free(tamis_catalog_writer *w)
 /* ---- planning -------------------------------------------------------------------------------- */
 
 /* The next new key that no front of the old version contains. */
-static bool fresh_next(struct merge *m, uint32_t attribute, uint64_t *word, tamis_error *e,
-                       tamis_reason *reason)
+static bool fresh_next(struct merge *m, uint32_t attribute, uint64_t *word)
 {
-    const tamis_catalog *old = m->w->old;
+    tamis_catalog_writer *w = m->w;
     bool found = true;
-    while (found && *e == TAMIS_OK) {
-        if (!merge_next(m, word))
-            return false;
+    while (found && merge_next(m, word)) {
         found = false;
-        if (old && attribute < old->schema.attributes)
-            *e = fronts_find(old, attribute, *word, &found, reason);
+        if (w->old && attribute < w->old->schema.attributes)
+            w->failed = fronts_find(w->old, attribute, *word, &found, &w->why);
     }
-    return *e == TAMIS_OK;
+    return !found && !w->failed;
 }
 
-static tamis_error fresh_count(tamis_catalog_writer *w, uint32_t attribute, uint64_t *n,
-                               tamis_reason *reason)
+static uint64_t fresh_count(tamis_catalog_writer *w, uint32_t attribute)
 {
     struct merge m;
-    uint64_t word;
-    *n = 0;
-    tamis_error e = words_settle(w, &w->fronts[attribute], reason);
-    if (e == TAMIS_OK)
-        e = merge_open(&m, w, &w->fronts[attribute], 0, true, reason);
-    if (e != TAMIS_OK)
-        return e;
-    while (fresh_next(&m, attribute, &word, &e, reason))
-        ++*n;
-    tamis_error closed = merge_close(&m, reason);
-    return e == TAMIS_OK ? closed : e;
+    uint64_t word, n = 0;
+    if (!words_settle(w, &w->fronts[attribute]) ||
+        !merge_open(&m, w, &w->fronts[attribute], 0, true))
+        return 0;
+    while (fresh_next(&m, attribute, &word))
+        n++;
+    merge_close(&m);
+    return n;
 }
 
 static uint32_t bits_of(uint64_t n)
@@ -338,27 +321,26 @@ static uint32_t bits_of(uint64_t n)
 
 /* Plans the fronts of an attribute: those of the old version, the last of which takes the new
    keys, or one more. */
-static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, tamis_reason *reason)
+static bool plan_attribute(tamis_catalog_writer *w, uint32_t attribute)
 {
     struct front_plan *last = NULL;
-    uint64_t n = 0, before = 0;
+    uint64_t n = fresh_count(w, attribute), before = 0;
     uint32_t i = w->old && attribute < w->old->schema.attributes ? w->old->first_front[attribute]
                                                                  : STRIP_NONE;
     size_t first = w->n_plans;
-    tamis_error e = fresh_count(w, attribute, &n, reason);
-    for (; e == TAMIS_OK && i != STRIP_NONE; i = w->old->fronts[i].next) {
+    for (; !w->failed && i != STRIP_NONE; i = w->old->fronts[i].next) {
         if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
-            return writer_no_memory(reason);
+            return writer_no_memory(w);
         last = &w->plans[w->n_plans++];
         *last = (struct front_plan){.head = w->old->fronts[i], .old = &w->old->fronts[i]};
         before += last->head.n;
     }
-    if (e != TAMIS_OK || (n == 0 && !last))
-        return e;
+    if (w->failed || (n == 0 && !last))
+        return !w->failed;
     if (n && (!last || last->head.n + n > last->head.most)) {
         uint64_t most = 2 * max_u64(max_u64(n, before), FRONT_FIRST);
         if (!ROOM_FOR_ONE(w, plans, n_plans, plans_room))
-            return writer_no_memory(reason);
+            return writer_no_memory(w);
         last = &w->plans[w->n_plans++];
         *last = (struct front_plan){.head = {.attribute = attribute,
                                              .most = min_u64(most, UINT32_MAX - 1),
@@ -372,7 +354,7 @@ static tamis_error plan_attribute(tamis_catalog_writer *w, uint32_t attribute, t
     if (n)
         last->head.buckets =
             last->head.n < 2 * FRONT_BUCKET ? 0 : bits_of(last->head.n / FRONT_BUCKET) - 1;
-    return TAMIS_OK;
+    return true;
 }
 
 static void plans_drop(tamis_catalog_writer *w, uint32_t attribute)
@@ -436,103 +418,88 @@ struct packer {
     uint64_t ends_at;
 };
 
-static tamis_error pack_end(struct packer *p, tamis_reason *reason)
+static void pack_end(struct packer *p)
 {
     p->ends[p->n_ends++] = (uint32_t)p->n;
     p->bucket++;
     if (p->n_ends < RUN_WORDS && p->bucket >> p->front->buckets == 0)
-        return TAMIS_OK;
+        return;
     size_t len = p->n_ends * sizeof *p->ends;
-    tamis_error e = spill_put(p->w, p->ends, len, p->ends_at, reason);
+    spill_put(p->w, p->ends, len, p->ends_at);
     p->ends_at += len;
     p->n_ends = 0;
-    return e;
 }
 
-static tamis_error pack_word(struct packer *p, uint64_t word, tamis_reason *reason)
+static void pack_word(struct packer *p, uint64_t word)
 {
     uint32_t bits = p->front->bits - p->front->buckets;
     uint64_t print = word >> (64 - p->front->bits), entry = print & ((UINT64_C(1) << bits) - 1);
-    tamis_error e = TAMIS_OK;
-    while (p->bucket < print >> bits && e == TAMIS_OK)
-        e = pack_end(p, reason);
+    while (p->bucket < print >> bits && !p->w->failed)
+        pack_end(p);
     p->n++;
     p->word |= entry << p->used;
     p->used += bits;
-    if (p->used < 64 || e != TAMIS_OK)
-        return e;
-    e = new_file_put(p->w, &p->word, sizeof p->word, reason);
+    if (p->used < 64)
+        return;
+    new_file_put(p->w, &p->word, sizeof p->word);
     p->used -= 64;
     p->word = p->used ? entry >> (bits - p->used) : 0;
-    return e;
 }
 
-static tamis_error pack_close(struct packer *p, uint64_t ends_at, tamis_reason *reason)
+static void pack_close(struct packer *p, uint64_t ends_at)
 {
-    tamis_error e = TAMIS_OK;
-    while (p->bucket >> p->front->buckets == 0 && e == TAMIS_OK)
-        e = pack_end(p, reason);
-    if (e == TAMIS_OK && p->used)
-        e = new_file_put(p->w, &p->word, sizeof p->word, reason);
     uint64_t len = UINT64_C(4) << p->front->buckets, zero = 0;
-    if (e == TAMIS_OK)
-        e = new_file_put_spilled(p->w, ends_at, len, reason);
-    return e == TAMIS_OK ? new_file_put(p->w, &zero, round_up(len, 8) - len, reason) : e;
+    while (p->bucket >> p->front->buckets == 0 && !p->w->failed)
+        pack_end(p);
+    if (p->used)
+        new_file_put(p->w, &p->word, sizeof p->word);
+    new_file_put_spilled(p->w, ends_at, len);
+    new_file_put(p->w, &zero, round_up(len, 8) - len);
 }
 
 /* Writes the old entries and the new keys, in order, as planned. */
-static tamis_error front_pack(tamis_catalog_writer *w, struct front_plan *plan, struct merge *m,
-                              tamis_reason *reason)
+static void front_pack(tamis_catalog_writer *w, struct front_plan *plan, struct merge *m)
 {
     uint64_t spilled = spill_room(&w->spill, UINT64_C(4) << plan->head.buckets), before = 0;
     struct packer p = {.w = w, .front = &plan->head, .ends_at = spilled};
     struct front_reader r = {.catalog = w->old, .front = plan->old};
     uint64_t old_word = 0, new_word = 0, cut = 64 - plan->head.bits;
-    tamis_error e = TAMIS_OK;
-    bool old = plan->old && front_next(&r, &old_word, &e, reason);
-    bool new = plan->fresh &&fresh_next(m, plan->head.attribute, &new_word, &e, reason);
-    while ((old || new) && e == TAMIS_OK) {
+    bool old = plan->old && front_next(&r, &old_word, &w->failed, &w->why);
+    bool new = plan->fresh &&fresh_next(m, plan->head.attribute, &new_word);
+    while ((old || new) && !w->failed) {
         bool first = old && (!new || old_word <= new_word);
         uint64_t word = first ? old_word : new_word;
         if (p.n == 0 || word >> cut != before >> cut)
-            e = pack_word(&p, word, reason);
+            pack_word(&p, word);
         before = word;
-        if (e != TAMIS_OK)
-            break;
         if (first)
-            old = front_next(&r, &old_word, &e, reason);
+            old = front_next(&r, &old_word, &w->failed, &w->why);
         else
-            new = fresh_next(m, plan->head.attribute, &new_word, &e, reason);
+            new = fresh_next(m, plan->head.attribute, &new_word);
     }
     plan->head.n = p.n;
-    return e == TAMIS_OK ? pack_close(&p, spilled, reason) : e;
+    pack_close(&p, spilled);
 }
 
-static tamis_error front_write(tamis_catalog_writer *w, struct front_plan *plan,
-                               tamis_reason *reason)
+static void front_write(tamis_catalog_writer *w, struct front_plan *plan)
 {
     struct merge m;
-    tamis_error e = new_file_align(w, reason);
-    if (e != TAMIS_OK)
-        return e;
-    if (plan->old && !plan->fresh && plan->head.bits == plan->old->bits)
-        return new_file_copy(w, plan->old->offset, front_len(plan->old), reason);
-    e = merge_open(&m, w, &w->fronts[plan->head.attribute], 0, true, reason);
-    if (e != TAMIS_OK)
-        return e;
-    e = front_pack(w, plan, &m, reason);
-    tamis_error closed = merge_close(&m, reason);
-    return e == TAMIS_OK ? closed : e;
+    new_file_align(w);
+    if (plan->old && !plan->fresh && plan->head.bits == plan->old->bits) {
+        new_file_copy(w, plan->old->offset, front_len(plan->old));
+    } else if (merge_open(&m, w, &w->fronts[plan->head.attribute], 0, true)) {
+        front_pack(w, plan, &m);
+        merge_close(&m);
+    }
 }
 
-tamis_error fronts_write(tamis_catalog_writer *w, tamis_reason *reason)
+void fronts_write(tamis_catalog_writer *w)
 {
-    tamis_error e = new_file_align(w, reason);
-    for (uint32_t i = 0; i < w->schema.attributes && e == TAMIS_OK; i++)
+    new_file_align(w);
+    for (uint32_t i = 0; i < w->schema.attributes && !w->failed; i++)
         if (!w->fronts[i].lost)
-            e = plan_attribute(w, i, reason);
+            plan_attribute(w, i);
     plans_fit(w);
-    for (size_t i = 0; i < w->n_plans && e == TAMIS_OK; i++)
-        e = front_write(w, &w->plans[i], reason);
-    return e;
+    for (size_t i = 0; i < w->n_plans && !w->failed; i++)
+        front_write(w, &w->plans[i]);
 }

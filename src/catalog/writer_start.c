@@ -9,30 +9,42 @@ static tamis_error writer_new(tamis_catalog_writer **out, const tamis_allocator 
 {
     tamis_catalog_writer *w = mem_new0(a, 1, sizeof *w);
     if (!w)
-        return writer_no_memory(reason);
+        return fail(reason, TAMIS_ENOMEM, NO_MEMORY_TO_WRITE);
     w->allocator = *a;
     w->file.folder = w->file.fd = w->spill.fd = -1;
     w->path = mem_new(a, strlen(path) + 1, 1);
     if (!w->path || pthread_mutex_init(&w->lock, NULL) != 0) {
         mem_free(a, w->path, strlen(path) + 1, 1);
         mem_free(a, w, 1, sizeof *w);
-        return writer_no_memory(reason);
+        return fail(reason, TAMIS_ENOMEM, NO_MEMORY_TO_WRITE);
     }
     memcpy(w->path, path, strlen(path) + 1);
     *out = w;
     return TAMIS_OK;
 }
 
-/* The schema and the family are already set. */
-static tamis_error writer_files(tamis_catalog_writer *w, tamis_reason *reason)
+/* The schema and the family are already set, unless the writer has failed. */
+static void writer_files(tamis_catalog_writer *w)
 {
+    if (w->failed)
+        return;
     w->schema.family = &w->family;
     w->schema.allocator = &w->allocator;
-    tamis_error e =
-        beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), reason);
+    w->schema.memory = w->memory;
+    w->failed = beside_open(&w->file, w->path, family_beside(w->path, w->family.has_key), &w->why);
+    if (!w->failed && writer_check(w, spill_open(&w->spill, &w->file), SPILLING))
+        new_file_init(w);
+}
+
+static tamis_error writer_give(tamis_catalog_writer **out, tamis_catalog_writer *w,
+                               tamis_reason *reason)
+{
+    tamis_error e = writer_ready(w, reason);
     if (e == TAMIS_OK)
-        e = spill_result(w, spill_open(&w->spill, &w->file), "writing temporary data for", reason);
-    return e == TAMIS_OK ? new_file_init(w, reason) : e;
+        *out = w;
+    else
+        tamis_catalog_abandon(w);
+    return e;
 }
 
 tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
@@ -47,24 +59,16 @@ tamis_error tamis_catalog_create(tamis_catalog_writer **out, const char *path,
     if (e != TAMIS_OK)
         return e;
     w->memory = o->memory ? o->memory : CATALOG_MEMORY;
-    e = o->like ? schema_like(&w->schema, o, reason) : schema_from(&w->schema, o, reason);
-    w->schema.memory = w->memory;
-    if (e == TAMIS_OK &&
-        (o->like ? family_copy(&w->family, o->like->family, &w->allocator)
-                 : family_init(&w->family, &w->allocator, o->hash ? o->hash : TAMIS_XXH3,
-                               o->key)) != TAMIS_OK)
-        e = writer_no_memory(reason);
-    if (e == TAMIS_OK)
-        e = writer_files(w, reason);
-    if (e != TAMIS_OK) {
-        tamis_catalog_abandon(w);
-        return e;
-    }
+    w->failed = (o->like ? schema_like : schema_from)(&w->schema, o, &w->why);
+    if (!w->failed && (o->like ? family_copy(&w->family, o->like->family, &w->allocator)
+                               : family_init(&w->family, &w->allocator,
+                                             o->hash ? o->hash : TAMIS_XXH3, o->key)) != TAMIS_OK)
+        writer_no_memory(w);
+    writer_files(w);
     w->planned = o->joinable; /* shapes planned from its own segments would be unique */
     for (uint32_t i = 0; o->joinable && i < w->schema.attributes; i++)
         w->fronts[i].lost = true;
-    *out = w;
-    return TAMIS_OK;
+    return writer_give(out, w, reason);
 }
 
 /* Combinations come after all attributes, including new ones. */
@@ -95,26 +99,23 @@ static void take_facts(tamis_catalog_writer *w, uint64_t segment)
                 i < old->attributes ? catalog_bounds(w->old, segment, i) : BOUNDS_UNKNOWN;
 }
 
-static tamis_error take_old(tamis_catalog_writer *w, tamis_reason *reason)
+static void take_old(tamis_catalog_writer *w)
 {
     const tamis_catalog *old = w->old;
-    tamis_error e = TAMIS_OK;
-    for (uint64_t i = 0; i < old->segments && e == TAMIS_OK; i++) {
+    for (uint64_t i = 0; i < old->segments && !w->failed; i++) {
         size_t len;
         tamis_catalog_tag(old, i, &len);
         const struct segment_work s = {.records = tamis_catalog_records(old, i),
                                        .text = catalog_text(old, i),
                                        .tag_at = TAG_OLD,
                                        .tag_len = len};
-        e = writer_segment(w, &s, reason);
-        if (e == TAMIS_OK)
+        if (writer_segment(w, &s))
             take_facts(w, i);
     }
-    for (uint32_t i = 0; i < old->n_shapes && e == TAMIS_OK; i++)
-        e = writer_shape(w, relation_now(w, old->shapes[i].relation), &old->shapes[i].plan, reason);
+    for (uint32_t i = 0; i < old->n_shapes && !w->failed; i++)
+        writer_shape(w, relation_now(w, old->shapes[i].relation), &old->shapes[i].plan);
     w->planned = old->n_shapes > 0;
     tamis_catalog_rest(old);
-    return e;
 }
 
 tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
@@ -126,25 +127,18 @@ tamis_error tamis_catalog_update(tamis_catalog_writer **out, const char *path,
     if (e != TAMIS_OK)
         return e;
     w->memory = more && more->memory ? more->memory : CATALOG_MEMORY;
-    e = tamis_catalog_open(&w->old, path, o, reason);
-    if (e == TAMIS_OK) {
+    w->failed = tamis_catalog_open(&w->old, path, o, &w->why);
+    if (!w->failed) {
         w->schema = w->old->schema;
-        w->schema.memory = w->memory;
         if (family_copy(&w->family, &w->old->family, &w->allocator) != TAMIS_OK)
-            e = writer_no_memory(reason);
+            writer_no_memory(w);
     }
-    if (e == TAMIS_OK && more)
-        e = schema_extend(&w->schema, more, reason);
-    if (e == TAMIS_OK)
-        e = writer_files(w, reason);
-    if (e == TAMIS_OK)
-        e = take_old(w, reason);
-    if (e != TAMIS_OK) {
-        tamis_catalog_abandon(w);
-        return e;
-    }
-    *out = w;
-    return TAMIS_OK;
+    if (!w->failed && more)
+        w->failed = schema_extend(&w->schema, more, &w->why);
+    writer_files(w);
+    if (!w->failed)
+        take_old(w);
+    return writer_give(out, w, reason);
 }
 
 const tamis_schema *tamis_catalog_writer_schema(const tamis_catalog_writer *w)

@@ -8,14 +8,15 @@
 
 /* ---- the new file ---------------------------------------------------------------------------- */
 
-tamis_error new_file_init(tamis_catalog_writer *w, tamis_reason *reason)
+void new_file_init(tamis_catalog_writer *w)
 {
     struct outline o = {.kind = KIND_CATALOG,
                         .body_len = catalog_body_len(&w->schema),
                         .sections = CATALOG_SECTIONS};
     w->sink.start = w->sink.at = outline_header_len(&o);
     w->sink.buffer = mem_new(&w->allocator, 1, SINK_BUFFER);
-    return w->sink.buffer ? TAMIS_OK : writer_no_memory(reason);
+    if (!w->sink.buffer)
+        writer_no_memory(w);
 }
 
 void new_file_free(tamis_catalog_writer *w)
@@ -25,100 +26,86 @@ void new_file_free(tamis_catalog_writer *w)
 }
 
 /* The checksums so far form a page, or the last part of one. */
-static tamis_error sums_flush(tamis_catalog_writer *w, tamis_reason *reason)
+static bool sums_flush(tamis_catalog_writer *w)
 {
     struct new_file *o = &w->sink;
     size_t len = o->n_sums * sizeof *o->sums;
     if (!ROOM_FOR_ONE(w, sink.pages, sink.n, sink.room))
-        return writer_no_memory(reason);
+        return writer_no_memory(w);
     struct sums_page page = {spill_room(&w->spill, len), hash_of(o->sums, len)};
     o->pages[o->n++] = page;
     o->n_sums = 0;
-    return spill_put(w, o->sums, len, page.at, reason);
+    return spill_put(w, o->sums, len, page.at);
 }
 
 /* The buffer is a whole number of pages, except the last time. */
-static tamis_error new_file_flush(tamis_catalog_writer *w, tamis_reason *reason)
+static void new_file_flush(tamis_catalog_writer *w)
 {
     struct new_file *o = &w->sink;
-    tamis_error e = TAMIS_OK;
-    for (size_t from = 0; from < o->used && e == TAMIS_OK; from += CATALOG_PAGE) {
+    for (size_t from = 0; from < o->used && !w->failed; from += CATALOG_PAGE) {
         o->sums[o->n_sums++] =
             hash_of(o->buffer + from, (size_t)min_u64(CATALOG_PAGE, o->used - from));
         if (o->n_sums == SINK_SUMS)
-            e = sums_flush(w, reason);
+            sums_flush(w);
     }
-    int error = e == TAMIS_OK ? file_write(w->file.fd, o->buffer, o->used, (int64_t)o->at) : 0;
-    if (error)
-        e = file_fail(reason, error, w->path, "writing");
+    if (!w->failed)
+        writer_check(w, file_write(w->file.fd, o->buffer, o->used, (int64_t)o->at), "writing");
     o->at += o->used;
     o->used = 0;
-    return e;
 }
 
-tamis_error new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len,
-                         tamis_reason *reason)
+void new_file_put(tamis_catalog_writer *w, const void *data, uint64_t len)
 {
     const uint8_t *from = data;
-    while (len) {
+    while (len && !w->failed) {
         size_t some = (size_t)min_u64(len, SINK_BUFFER - w->sink.used);
         memcpy(w->sink.buffer + w->sink.used, from, some);
         w->sink.used += some;
         from += some;
         len -= some;
-        if (w->sink.used < SINK_BUFFER)
-            break;
-        tamis_error e = new_file_flush(w, reason);
-        if (e != TAMIS_OK)
-            return e;
+        if (w->sink.used == SINK_BUFFER)
+            new_file_flush(w);
     }
-    return TAMIS_OK;
 }
 
-tamis_error new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len,
-                                 tamis_reason *reason)
+void new_file_put_spilled(tamis_catalog_writer *w, uint64_t at, uint64_t len)
 {
     uint8_t bytes[4096];
-    tamis_error e = TAMIS_OK;
-    for (uint64_t some; len && e == TAMIS_OK; at += some, len -= some) {
+    for (uint64_t some; len && !w->failed; at += some, len -= some) {
         some = min_u64(len, sizeof bytes);
-        e = spill_get(w, bytes, (size_t)some, at, reason);
-        if (e == TAMIS_OK)
-            e = new_file_put(w, bytes, some, reason);
+        if (spill_get(w, bytes, (size_t)some, at))
+            new_file_put(w, bytes, some);
     }
-    return e;
 }
 
-tamis_error new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len,
-                          tamis_reason *reason)
+void new_file_copy(tamis_catalog_writer *w, uint64_t from, uint64_t len)
 {
-    tamis_error e = TAMIS_OK;
-    for (uint64_t at = 0, some; at < len && e == TAMIS_OK; at += some) {
+    for (uint64_t at = 0, some; at < len && !w->failed; at += some) {
         some = min_u64(len - at, CATALOG_WINDOW);
         mapping_will_need(w->old->data + from + at, some);
-        e = catalog_check(w->old, from + at, some, reason);
-        if (e == TAMIS_OK)
-            e = new_file_put(w, w->old->data + from + at, some, reason);
+        w->failed = catalog_check(w->old, from + at, some, &w->why);
+        new_file_put(w, w->old->data + from + at, some);
         tamis_catalog_rest(w->old);
     }
-    return e;
 }
 
-tamis_error new_file_fill(tamis_catalog_writer *w, uint64_t to, tamis_reason *reason)
+void new_file_fill(tamis_catalog_writer *w, uint64_t to)
 {
     static const uint8_t zeros[SECTION_ALIGN];
-    return new_file_put(w, zeros, to - (w->sink.at + w->sink.used), reason);
+    new_file_put(w, zeros, to - (w->sink.at + w->sink.used));
 }
 
-tamis_error new_file_align(tamis_catalog_writer *w, tamis_reason *reason)
+void new_file_align(tamis_catalog_writer *w)
 {
-    return new_file_fill(w, round_up(w->sink.at + w->sink.used, SECTION_ALIGN), reason);
+    new_file_fill(w, round_up(w->sink.at + w->sink.used, SECTION_ALIGN));
 }
 
-tamis_error new_file_end(tamis_catalog_writer *w, tamis_reason *reason)
+void new_file_end(tamis_catalog_writer *w)
 {
-    tamis_error e = w->sink.used ? new_file_flush(w, reason) : TAMIS_OK;
-    return e == TAMIS_OK && w->sink.n_sums ? sums_flush(w, reason) : e;
+    if (!w->failed && w->sink.used)
+        new_file_flush(w);
+    if (!w->failed && w->sink.n_sums)
+        sums_flush(w);
 }
 
 /* ---- a strip --------------------------------------------------------------------------------- */
@@ -165,94 +152,77 @@ static void window_old(const tamis_catalog_writer *w, const struct column_source
 }
 
 /* Reads `n_rows` rows from `first` on of all columns. */
-static tamis_error window_read(const tamis_catalog_writer *w, const struct column_source *sources,
-                               uint32_t n, uint64_t first, uint64_t n_rows, struct strip_room *room,
-                               tamis_reason *reason)
+static void window_read(tamis_catalog_writer *w, const struct column_source *sources, uint32_t n,
+                        uint64_t first, uint64_t n_rows, struct strip_room *room)
 {
-    tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0, some; i < n && e == TAMIS_OK; i += some) {
+    for (uint32_t i = 0, some; i < n && !w->failed; i += some) {
         const struct column_source *s = &sources[i];
         uint64_t *words = room->words + i * room->stride;
         some = 1;
         if (s->strip == STRIP_NONE) {
-            e = spill_get(w, words, (size_t)(n_rows + 63) / 64 * 8, s->at + first / 8, reason);
+            spill_get(w, words, (size_t)(n_rows + 63) / 64 * 8, s->at + first / 8);
             continue;
         }
         while (i + some < n && s[some].strip == s->strip)
             some++;
         window_old(w, s, some, first, n_rows, words, room->stride);
     }
-    return e;
 }
 
-static tamis_error strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_t n,
-                                tamis_reason *reason)
+static void strip_record(tamis_catalog_writer *w, uint32_t shape, uint32_t n)
 {
-    if (!ROOM_FOR_ONE(w, strips, n_strips, strips_room))
-        return writer_no_memory(reason);
-    w->strips[w->n_strips++] =
-        (struct catalog_strip){.shape = shape, .width = strip_width(n), .n = n};
-    return TAMIS_OK;
+    if (ROOM_FOR_ONE(w, strips, n_strips, strips_room))
+        w->strips[w->n_strips++] =
+            (struct catalog_strip){.shape = shape, .width = strip_width(n), .n = n};
+    else
+        writer_no_memory(w);
 }
 
-static tamis_error column_record(tamis_catalog_writer *w, uint32_t segment, tamis_reason *reason)
+static void column_record(tamis_catalog_writer *w, uint32_t segment)
 {
-    if (!ROOM_FOR_ONE(w, columns, n_columns, columns_room))
-        return writer_no_memory(reason);
-    w->columns[w->n_columns++] = segment;
-    return TAMIS_OK;
+    if (ROOM_FOR_ONE(w, columns, n_columns, columns_room))
+        w->columns[w->n_columns++] = segment;
+    else
+        writer_no_memory(w);
 }
 
-static tamis_error window_write(tamis_catalog_writer *w, uint32_t n, uint64_t n_rows,
-                                struct strip_room *room, tamis_reason *reason)
+static void window_write(tamis_catalog_writer *w, uint32_t n, uint64_t n_rows,
+                         struct strip_room *room)
 {
     uint64_t words = (n_rows + 63) / 64;
     uint32_t width = strip_width(n);
     const uint64_t *columns[STRIP_COLUMNS];
-    tamis_error e = TAMIS_OK;
-    for (uint64_t first = 0; first < words && e == TAMIS_OK; first += BLOCK_WORDS) {
+    for (uint64_t first = 0; first < words && !w->failed; first += BLOCK_WORDS) {
         for (uint32_t i = 0; i < n; i++)
             columns[i] = room->words + i * room->stride + first;
         strip_rows(columns, n, min_u64(BLOCK_WORDS, words - first), width, room->rows);
         uint64_t here = min_u64(64 * BLOCK_WORDS, n_rows - 64 * first);
-        e = new_file_put(w, room->rows, strip_len(here, width), reason);
+        new_file_put(w, room->rows, strip_len(here, width));
     }
-    return e;
 }
 
-static tamis_error strip_bytes(tamis_catalog_writer *w, const struct shape_work *shape, uint32_t n,
-                               struct strip_room *room, tamis_reason *reason)
+static bool strip_write(tamis_catalog_writer *w, struct shape_work *shape, uint32_t n)
 {
-    uint64_t rows = shape->shape.plan.units, window = 64 * room->window;
-    tamis_error e = new_file_align(w, reason);
-    for (uint64_t first = 0; first < rows && e == TAMIS_OK; first += window) {
-        uint64_t here = min_u64(window, rows - first);
-        e = window_read(w, shape->columns, n, first, here, room, reason);
-        if (e == TAMIS_OK)
-            e = window_write(w, n, here, room, reason);
-    }
-    return e;
-}
-
-static tamis_error strip_write(tamis_catalog_writer *w, struct shape_work *shape, uint32_t n,
-                               tamis_reason *reason)
-{
-    uint64_t bytes = 8 * strip_column_words(shape->shape.plan.units);
-    struct strip_room *room = strip_room_new(w, shape->shape.plan.units, n);
+    uint64_t rows = shape->shape.plan.units, bytes = 8 * strip_column_words(rows);
+    struct strip_room *room = strip_room_new(w, rows, n);
     if (!room)
-        return writer_no_memory(reason);
-    tamis_error e = strip_bytes(w, shape, n, room, reason);
+        return writer_no_memory(w);
+    new_file_align(w);
+    for (uint64_t first = 0, window = 64 * room->window; first < rows; first += window) {
+        uint64_t here = min_u64(window, rows - first);
+        window_read(w, shape->columns, n, first, here, room);
+        window_write(w, n, here, room);
+    }
     mem_free(&w->allocator, room, 1, strip_room_size(room->stride, n));
-    if (e == TAMIS_OK)
-        e = strip_record(w, (uint32_t)(shape - w->shapes), n, reason);
-    for (uint32_t i = 0; i < n && e == TAMIS_OK; i++) {
-        e = column_record(w, shape->columns[i].segment, reason);
+    strip_record(w, (uint32_t)(shape - w->shapes), n);
+    for (uint32_t i = 0; i < n && !w->failed; i++) {
+        column_record(w, shape->columns[i].segment);
         if (shape->columns[i].strip == STRIP_NONE)
             spill_forget(&w->spill, shape->columns[i].at, bytes);
     }
     memmove(shape->columns, shape->columns + n, (shape->n - n) * sizeof *shape->columns);
     shape->n -= n;
-    return e;
+    return !w->failed;
 }
 
 static int compare_sources(const void *x, const void *y)
@@ -262,89 +232,71 @@ static int compare_sources(const void *x, const void *y)
 }
 
 /* The columns of a segment stay together. */
-tamis_error strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all,
-                         tamis_reason *reason)
+void strips_write(tamis_catalog_writer *w, struct shape_work *shape, bool all)
 {
-    tamis_error e = TAMIS_OK;
     if (shape->n && (shape->n >= STRIP_COLUMNS || all))
         qsort(shape->columns, shape->n, sizeof *shape->columns, compare_sources);
-    while (e == TAMIS_OK && (shape->n >= STRIP_COLUMNS || (all && shape->n))) {
+    while (!w->failed && (shape->n >= STRIP_COLUMNS || (all && shape->n))) {
         size_t n = shape->n < STRIP_COLUMNS ? shape->n : STRIP_COLUMNS;
         while (n < shape->n && n > 1 && shape->columns[n].segment == shape->columns[n - 1].segment)
             n--;
-        e = strip_write(w, shape, (uint32_t)n, reason);
+        strip_write(w, shape, (uint32_t)n);
     }
-    return e;
 }
 
 /* ---- strips of the old version --------------------------------------------------------------- */
 
 /* Reads the segments of its columns once, and counts those that remain. */
-static tamis_error strip_segments(const tamis_catalog_writer *w, const struct catalog_strip *strip,
-                                  uint32_t segments[STRIP_COLUMNS], uint32_t *live,
-                                  tamis_reason *reason)
+static uint32_t strip_segments(tamis_catalog_writer *w, const struct catalog_strip *strip,
+                               uint32_t segments[STRIP_COLUMNS])
 {
-    *live = 0;
-    for (uint32_t i = 0; i < strip->n; i++) {
-        if (!catalog_column_segment(w->old, strip->column + i, &segments[i], reason))
-            return TAMIS_EFORMAT;
-        *live += segments[i] != STRIP_NONE && !w->segments[segments[i]].dropped;
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < strip->n && !w->failed; i++) {
+        if (!catalog_column_segment(w->old, strip->column + i, &segments[i], &w->why))
+            w->failed = TAMIS_EFORMAT;
+        else
+            live += segments[i] != STRIP_NONE && !w->segments[segments[i]].dropped;
     }
-    return TAMIS_OK;
+    return live;
 }
 
-/* Checks an entire old strip, and copies it if it stays as it is. */
-static tamis_error strip_pass(tamis_catalog_writer *w, const struct catalog_strip *strip,
-                              bool copied, tamis_reason *reason)
+/* Copies an entire old strip, which is checked. */
+static void strip_copy(tamis_catalog_writer *w, const struct catalog_strip *strip, uint64_t len,
+                       const uint32_t *segments)
 {
-    uint64_t len = strip_len(w->old->shapes[strip->shape].plan.units, strip->width);
-    if (!copied)
-        return catalog_check_long(w->old, strip->offset, len, reason);
-    tamis_error e = new_file_align(w, reason);
-    return e == TAMIS_OK ? new_file_copy(w, strip->offset, len, reason) : e;
+    new_file_align(w);
+    new_file_copy(w, strip->offset, len);
+    strip_record(w, strip->shape, strip->n);
+    for (uint32_t i = 0; i < strip->n; i++)
+        column_record(w, segments[i]);
 }
 
-static tamis_error strip_copy(tamis_catalog_writer *w, const struct catalog_strip *strip,
-                              const uint32_t *segments, tamis_reason *reason)
+/* Checks an entire old strip, whose columns wait for a new one. */
+static void strip_take(tamis_catalog_writer *w, const struct catalog_strip *strip, uint64_t len,
+                       const uint32_t *segments)
 {
-    tamis_error e = strip_record(w, strip->shape, strip->n, reason);
-    for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++)
-        e = column_record(w, segments[i], reason);
-    return e;
-}
-
-static tamis_error strip_take(tamis_catalog_writer *w, uint32_t number, const uint32_t *segments,
-                              tamis_reason *reason)
-{
-    const struct catalog_strip *strip = &w->old->strips[number];
-    tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0; i < strip->n && e == TAMIS_OK; i++)
+    uint32_t number = (uint32_t)(strip - w->old->strips);
+    w->failed = catalog_check_long(w->old, strip->offset, len, &w->why);
+    for (uint32_t i = 0; i < strip->n && !w->failed; i++)
         if (segments[i] != STRIP_NONE && !w->segments[segments[i]].dropped)
-            e = writer_column(w, strip->shape, (struct column_source){segments[i], number, i},
-                              reason);
-    return e;
+            writer_column(w, strip->shape, (struct column_source){segments[i], number, i});
 }
 
 /* A strip is kept as it is if it has most of its columns and is half full; or if it is the only
    one that does not, and nothing will be added. Shapes of the old version keep their numbers. */
-tamis_error strips_keep(tamis_catalog_writer *w, tamis_reason *reason)
+void strips_keep(tamis_catalog_writer *w)
 {
-    tamis_error e = TAMIS_OK;
-    for (uint32_t i = 0; w->old && i < w->old->n_strips && e == TAMIS_OK; i++) {
+    for (uint32_t i = 0; w->old && i < w->old->n_strips && !w->failed; i++) {
         const struct catalog_strip *strip = &w->old->strips[i];
-        uint32_t segments[STRIP_COLUMNS], live, others = 0;
-        e = strip_segments(w, strip, segments, &live, reason);
-        if (e != TAMIS_OK || live == 0)
+        uint64_t len = strip_len(w->old->shapes[strip->shape].plan.units, strip->width);
+        uint32_t segments[STRIP_COLUMNS], live = strip_segments(w, strip, segments), others = 0;
+        if (w->failed || live == 0)
             continue;
         for (uint32_t j = 0; j < w->old->n_strips; j++)
             others += j != i && w->old->strips[j].shape == strip->shape &&
                       w->old->strips[j].n < STRIP_COLUMNS / 2;
         bool full = strip->n >= STRIP_COLUMNS / 2 && 4 * live >= 3 * strip->n;
         bool alone = live == strip->n && others == 0 && w->shapes[strip->shape].n == 0;
-        e = strip_pass(w, strip, full || alone, reason);
-        if (e == TAMIS_OK)
-            e = full || alone ? strip_copy(w, strip, segments, reason)
-                              : strip_take(w, i, segments, reason);
+        (full || alone ? strip_copy : strip_take)(w, strip, len, segments);
     }
-    return e;
 }
