@@ -214,17 +214,14 @@ static bool add_output(struct target *t, const struct field *field)
 /* --fields a,b or --count-by a. */
 static bool choose_fields(struct target *t, const char *list)
 {
-    char why[QUESTION_WHY];
     bool good = true;
     for (const char *at = list; good && at;) {
         size_t len = strcspn(at, ",");
         const struct field *f = field_asked(&t->fields, at, len);
         if (!f && t->fields.open && len && !(f = unseen_field(&t->question, at, len)))
             return no_memory(t->path);
-        if (!f) {
-            unknown_field(at, len, list, &t->fields, why);
-            return refuse("%s", why);
-        }
+        if (!f && !unknown_field(&t->question, at, len, list, &t->fields))
+            return refuse("%s", t->question.why);
         good = add_output(t, f);
         at = at[len] ? at + len + 1 : NULL;
     }
@@ -250,16 +247,14 @@ static void choose_tag(struct question *q)
 static bool read_one(struct target *t, const struct target_question *asked)
 {
     static const struct field whole = {READ_WHOLE, TAMIS_BYTES, NOT_INDEXED, false};
-    char why[QUESTION_WHY];
     struct question *q = &t->question;
     size_t room = t->fields.n + 2;
     for (const char *at = asked->fields; at; at = strchr(at, ','), at += at != NULL)
         room++;
-    if (!question_read(q, asked->words, asked->n, &t->fields, &t->time, why))
-        return refuse("%s", why);
     bool timed = asked->since || asked->until;
-    if (timed && !question_period(q, asked->since, asked->until, why))
-        return refuse("%s", why);
+    if (!question_read(q, asked->words, asked->n, &t->fields, &t->time) ||
+        (timed && !question_period(q, asked->since, asked->until)))
+        return refuse("%s", q->why);
     if (timed && !find_periods(t))
         return false;
     if (!q->n_columns && question_column(q, &whole) == NO_COLUMN)
@@ -301,7 +296,6 @@ static bool target_saw(const struct target *t, const char *name)
 
 bool targets_unseen(struct target *targets, size_t n, bool stopped)
 {
-    char why[QUESTION_WHY];
     bool whole = !stopped;
     for (size_t i = 0; i < n; i++)
         whole = whole && targets[i].answer.segments == tamis_catalog_segments(targets[i].catalog) &&
@@ -318,8 +312,8 @@ bool targets_unseen(struct target *targets, size_t n, bool stopped)
             for (size_t i = 0; i < targets->question.n; i++)
                 if (targets->question.clause[i].column == c)
                     word = targets->question.clause[i].word;
-            unknown_field(f->name, strlen(f->name), word, &targets->fields, why);
-            return refuse("%s", why);
+            unknown_field(&targets->question, f->name, strlen(f->name), word, &targets->fields);
+            return refuse("%s", targets->question.why);
         }
         remark(
             "no record that was read has an attribute '%s'; if there is one, index it with --attrs, "

@@ -32,18 +32,18 @@ void question_free(struct question *q)
     *q = (struct question){0};
 }
 
-bool wrong(char why[QUESTION_WHY], const char *format, ...)
+bool wrong(struct question *q, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(why, QUESTION_WHY, format, args);
+    vsnprintf(q->why, sizeof q->why, format, args);
     va_end(args);
     return false;
 }
 
-bool question_no_memory(char why[QUESTION_WHY])
+bool question_no_memory(struct question *q)
 {
-    return wrong(why, "out of memory: question: free some memory and run again");
+    return wrong(q, "out of memory: question: free some memory and run again");
 }
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -112,8 +112,8 @@ static bool cut_word(struct word *w, const char *text, const struct fields *fiel
     return false;
 }
 
-bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,
-                   char why[QUESTION_WHY])
+bool unknown_field(struct question *q, const char *name, size_t len, const char *word,
+                   const struct fields *fields)
 {
     char list[400] = "";
     size_t at = 0, i = 0;
@@ -122,7 +122,7 @@ bool unknown_field(const char *name, size_t len, const char *word, const struct 
                                fields->field[i].name);
     if (i < fields->n)
         snprintf(list + at, sizeof list - at, " and %zu more", fields->n - i);
-    return wrong(why,
+    return wrong(q,
                  "no input has an attribute '%.*s'; there are %s: %.100s: check the name, or put "
                  "text in double quotes",
                  len > 100 ? 100 : (int)len, name, list, word);
@@ -147,20 +147,19 @@ const char *field_type_told(const struct field *field)
 }
 
 /* What a!~x, a^x or !x should have been. */
-static bool explain_op(const char *word, const char *name, size_t len, const char *op,
-                       char why[QUESTION_WHY])
+static bool explain_op(struct question *q, const char *word, const char *name, size_t len,
+                       const char *op)
 {
     const char *text = op + 1 + (op[1] == '~');
     size_t n = strlen(text);
     if (op[0] == '^')
-        return wrong(why, "no such operator: %.200s: write %.*s^=%.100s", word, (int)len, name,
-                     text);
+        return wrong(q, "no such operator: %.200s: write %.*s^=%.100s", word, (int)len, name, text);
     if (n > 2 && text[0] == '/' && text[n - 1] == '/') {
         text++;
         n -= 2;
     }
     return wrong(
-        why,
+        q,
         "! stands before = or at the end: %.200s: write '%.*s~/(?s)^(?!.*%.*s)/' for those "
         "without it, or '\"%.100s\"' for the text",
         word, (int)len, name, n > 100 ? 100 : (int)n, text, word);
@@ -168,7 +167,7 @@ static bool explain_op(const char *word, const char *name, size_t len, const cha
 
 /* A word that names no attribute is searched in the line, unless an attribute was meant. */
 static bool bare_word(struct question *q, struct word *w, const char *text,
-                      const struct fields *fields, char why[QUESTION_WHY])
+                      const struct fields *fields)
 {
     size_t name =
         strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.@-");
@@ -178,30 +177,30 @@ static bool bare_word(struct question *q, struct word *w, const char *text,
         return true;
     size_t len = name ? op_at(text + name, &op) : 0;
     if (name && text[name] == '!' && text[name + 1] == '~')
-        return explain_op(text, text, name, text + name, why);
+        return explain_op(q, text, text, name, text + name);
     if (text[0] == '!' && text[1] && text[1] != '=')
-        return explain_op(text, READ_LINE, strlen(READ_LINE), text, why);
+        return explain_op(q, text, READ_LINE, strlen(READ_LINE), text);
     if (len) { /* with a misspelt name, all records would match, since they lack it */
         if (!fields->open || op == OP_MISSING || op == OP_NOT)
-            return unknown_field(text, name, text, fields, why);
+            return unknown_field(q, text, name, text, fields);
         *w = (struct word){text, text + name + len, unseen_field(q, text, name), op};
-        return w->field || question_no_memory(why);
+        return w->field || question_no_memory(q);
     }
     if (!name && op_at(text, &op) && op != OP_BELOW && op != OP_ABOVE) /* <none> is text */
-        return wrong(why,
+        return wrong(q,
                      "no attribute: %.200s: write attr%.100s, line%.100s for the whole line, or "
                      "'\"%.100s\"' for the text",
                      text, text, text, text);
     const char *slash = text[0] == '/' ? strrchr(text + 1, '/') : NULL;
     if (slash && slash > text + 1 && (!slash[1] || strcmp(slash + 1, "i") == 0))
         return wrong(
-            why,
+            q,
             "a regular expression without an attribute: %.200s: write line~%.100s, or '\"%.100s\"' for "
             "the text",
             text, text, text);
     if (field_asked(fields, text, strlen(text)))
         return wrong(
-            why,
+            q,
             "an attribute's name alone: %.200s: write %.100s=VALUE, or '\"%.100s\"' for the "
             "word",
             text, text, text);
@@ -247,13 +246,13 @@ static struct clause *clause_for(struct question *q, const struct word *w)
 /* ---- text ------------------------------------------------------------------------------------ */
 
 /* a~/regex/ or a~/regex/i */
-static bool read_regex(struct clause *c, const struct word *w, char why[QUESTION_WHY])
+static bool read_regex(struct question *q, struct clause *c, const struct word *w)
 {
     const char *end = strrchr(w->text, '/');
     bool fold = end[1] == 'i' && !end[2];
     if (end == w->text || (end[1] && !fold))
-        return wrong(why, "a regular expression without its end: %.200s: write %s~/regex/",
-                     w->whole, w->field->name);
+        return wrong(q, "a regular expression without its end: %.200s: write %s~/regex/", w->whole,
+                     w->field->name);
     char text[REGEX_WHY];
     size_t at, len = (size_t)(end - w->text) - 1;
     c->kind = CLAUSE_REGEX;
@@ -261,10 +260,9 @@ static bool read_regex(struct clause *c, const struct word *w, char why[QUESTION
     if (c->regex)
         return true;
     return text[0]
-               ? wrong(why,
-                       "%s at byte %zu of the regular expression: %.200s: see man pcre2pattern",
+               ? wrong(q, "%s at byte %zu of the regular expression: %.200s: see man pcre2pattern",
                        text, at, w->whole)
-               : wrong(why,
+               : wrong(q,
                        "built without PCRE2: %.200s: install it and build again, or ask for words",
                        w->whole);
 }
@@ -288,7 +286,7 @@ static bool has_class(const char *text)
 
 /* Words that are not in double quotes may not contain signs of lists or patterns. Brackets and bars between
    words may be those of a line. */
-static bool plain_words(const struct word *w, char why[QUESTION_WHY])
+static bool plain_words(struct question *q, const struct word *w)
 {
     const char *text = w->text, *name = w->field->name;
     int lead = (int)(text - w->whole);
@@ -296,17 +294,17 @@ static bool plain_words(const struct word *w, char why[QUESTION_WHY])
     if (text[0] == '"')
         return true;
     if (one && text[0] == '@' && text[1])
-        return wrong(why,
+        return wrong(q,
                      "lists are for =: %.200s: write %s=%.100s, or '%.*s\"%.100s\"' for the text",
                      w->whole, name, text, lead, w->whole, text);
     if (strchr(text, '*'))
-        return wrong(why,
+        return wrong(q,
                      "* has no meaning here: %.200s: write '%s~/regex/', or '%.*s\"%.100s\"' for "
                      "the text",
                      w->whole, name, lead, w->whole, text);
     if (one && (has_class(text) || strchr(text, '|') || text[0] == '^'))
         return wrong(
-            why,
+            q,
             "words are not a pattern: %.200s: write '%s~/%.100s/', or '%.*s\"%.100s\"' for "
             "the text",
             w->whole, name, text, lead, w->whole, text);
@@ -314,15 +312,15 @@ static bool plain_words(const struct word *w, char why[QUESTION_WHY])
 }
 
 /* a~words, or a bare word; quotes around it are removed by the shell. */
-static bool read_words(struct clause *c, const struct word *w, char why[QUESTION_WHY])
+static bool read_words(struct question *q, struct clause *c, const struct word *w)
 {
     const tamis_key phrase = {w->text, strlen(w->text)};
     c->phrase = (struct span){phrase.data, phrase.len};
-    if (!plain_words(w, why))
+    if (!plain_words(q, w))
         return false;
     if (tamis_type_ask(TAMIS_WORDS, TAMIS_PHRASE, phrase, no_key, NULL) == TAMIS_NEED_ALL)
         return true;
-    return wrong(why, "no word in it: %.200s: write letters or digits, or %s~/regex/", w->whole,
+    return wrong(q, "no word in it: %.200s: write letters or digits, or %s~/regex/", w->whole,
                  w->field->name);
 }
 
@@ -336,57 +334,53 @@ static bool may_name_field(const char *text, const struct fields *fields)
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool read_word(struct question *q, const char *text, const struct fields *fields,
-                      char why[QUESTION_WHY])
+static bool read_word(struct question *q, const char *text, const struct fields *fields)
 {
     struct word w;
     if (!text[0])
-        return wrong(why, "an empty word: '': write attr=VALUE or a word of the line");
-    if ((text[0] == '"' || !cut_word(&w, text, fields)) && !bare_word(q, &w, text, fields, why))
+        return wrong(q, "an empty word: '': write attr=VALUE or a word of the line");
+    if ((text[0] == '"' || !cut_word(&w, text, fields)) && !bare_word(q, &w, text, fields))
         return false;
     if (w.op == OP_FOREIGN)
-        return explain_op(text, w.field->name, strlen(w.field->name), w.text, why);
+        return explain_op(q, text, w.field->name, strlen(w.field->name), w.text);
     bool compared = w.op == OP_BELOW || w.op == OP_UP_TO || w.op == OP_ABOVE || w.op == OP_FROM;
     if (compared && !tamis_type_ordered(w.field->type))
         return wrong(
-            why,
+            q,
             "%s is %s, which has no order: %.200s: index it as a number or time, with --attrs "
             "%s:int, %s:dec or %s:time",
             w.field->name, field_type_told(w.field), text, w.field->name, w.field->name,
             w.field->name);
     struct clause *c = clause_for(q, &w);
     if (!c)
-        return question_no_memory(why);
+        return question_no_memory(q);
     bool network = w.op == OP_HAS && question_like_network(w.text);
     if (network || (w.op == OP_HAS && w.text == text && may_name_field(text, fields))) {
         c->doubt = text;
         c->doubted = network ? DOUBT_NETWORK : DOUBT_NAME;
     }
     if (compared)
-        return question_compare(q, c, &w, why);
+        return question_compare(q, c, &w);
     switch (w.op) {
     case OP_MISSING:
         return c->missing = true;
     case OP_PREFIX:
-        return question_prefix(q, c, &w, why);
+        return question_prefix(q, c, &w);
     case OP_HAS:
-        return w.text[0] == '/' && w.text != w.whole ? read_regex(c, &w, why)
-                                                     : read_words(c, &w, why);
+        return w.text[0] == '/' && w.text != w.whole ? read_regex(q, c, &w) : read_words(q, c, &w);
     default:
-        return question_set(q, c, &w, why);
+        return question_set(q, c, &w);
     }
 }
 
 bool question_read(struct question *q, char *const *words, size_t n, const struct fields *fields,
-                   struct time_context *time, char why[QUESTION_WHY])
+                   struct time_context *time)
 {
     bool good = true;
     *q = (struct question){.time = time};
     for (size_t i = 0; good && i < n; i++)
-        good = read_word(q, words[i], fields, why);
+        good = read_word(q, words[i], fields);
     for (size_t i = 0; good && i < q->n; i++)
         clause_sort(&q->clause[i], q->column[q->clause[i].column].type);
-    if (!good)
-        question_free(q);
     return good;
 }

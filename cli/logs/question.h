@@ -112,15 +112,13 @@ struct question {
     size_t n, room;
     struct time_context *time; /* for times without a zone */
     struct owned own;
+    char why[800]; /* after a step that failed: "what: where: what to do" */
 };
 
-/*
- * Parses the words. False: `why` says "what: where: what to do". Words, fields and context must
- * outlive the question.
- */
-#define QUESTION_WHY 800
+/* Parses the words. False: `why` says why; free the question anyway. Words, fields and context must
+   outlive the question. */
 bool question_read(struct question *q, char *const *words, size_t n, const struct fields *fields,
-                   struct time_context *time, char why[QUESTION_WHY]);
+                   struct time_context *time);
 void question_free(struct question *q);
 /* The column of a field, added if necessary. */
 #define NO_COLUMN SIZE_MAX /* no memory */
@@ -128,8 +126,7 @@ size_t question_column(struct question *q, const struct field *field);
 /* --since and --until, of which one may be NULL: a last clause, whose column is PERIOD, which
    stands for one of those in `period`, depending on the input. */
 #define PERIOD (SIZE_MAX - 1)
-bool question_period(struct question *q, const char *since, const char *until,
-                     char why[QUESTION_WHY]);
+bool question_period(struct question *q, const char *since, const char *until);
 bool question_period_field(struct question *q, const struct field *field); /* false: no memory */
 
 #endif

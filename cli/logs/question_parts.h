@@ -25,9 +25,9 @@ struct word {
     enum op op;
 };
 
-/* Fills `why`; returns false. */
-bool wrong(char why[QUESTION_WHY], const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool question_no_memory(char why[QUESTION_WHY]);
+/* Fills `why` of the question; returns false. */
+bool wrong(struct question *q, const char *format, ...) __attribute__((format(printf, 2, 3)));
+bool question_no_memory(struct question *q);
 const struct field *field_named(const struct fields *fields, const char *name, size_t len);
 /* The same for a question, which may always name the line. It lives as long as the fields. */
 const struct field *field_asked(const struct fields *fields, const char *name, size_t len);
@@ -35,16 +35,13 @@ const struct field *field_asked(const struct fields *fields, const char *name, s
 const struct field *unseen_field(struct question *q, const char *name, size_t len);
 /* Its type, for a message that refuses what the type does not have. */
 const char *field_type_told(const struct field *field);
-bool unknown_field(const char *name, size_t len, const char *word, const struct fields *fields,
-                   char why[QUESTION_WHY]);
+bool unknown_field(struct question *q, const char *name, size_t len, const char *word,
+                   const struct fields *fields);
 
 /* question_set.c: parse what follows a= or a!=, a^=, and a< and its like, into the clause. */
-bool question_set(struct question *q, struct clause *c, const struct word *w,
-                  char why[QUESTION_WHY]);
-bool question_prefix(struct question *q, struct clause *c, const struct word *w,
-                     char why[QUESTION_WHY]);
-bool question_compare(struct question *q, struct clause *c, const struct word *w,
-                      char why[QUESTION_WHY]);
+bool question_set(struct question *q, struct clause *c, const struct word *w);
+bool question_prefix(struct question *q, struct clause *c, const struct word *w);
+bool question_compare(struct question *q, struct clause *c, const struct word *w);
 bool question_like_network(const char *text);
 
 /* question_time.c: a moment as people write it: 2024-05-31, also with an hour or a minute, means all of it,

@@ -27,7 +27,7 @@ static bool normal_of(struct question *q, tamis_type type, const char *text, siz
 
 /* A value that is not of its type stands for itself: *plain. */
 static bool add_value(struct question *q, struct clause *c, tamis_type type, const char *text,
-                      size_t len, bool *plain, char why[QUESTION_WHY])
+                      size_t len, bool *plain)
 {
     struct wanted value = {.given = text};
     bool no_room = false;
@@ -36,7 +36,7 @@ static bool add_value(struct question *q, struct clause *c, tamis_type type, con
         value.is = (struct span){(const uint8_t *)text, len};
     return (!no_room &&
             array_add(&c->value, &c->n_values, &c->values_room, &value, sizeof value)) ||
-           question_no_memory(why);
+           question_no_memory(q);
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
@@ -44,8 +44,7 @@ static bool add_value(struct question *q, struct clause *c, tamis_type type, con
 /* A bound in the form of its type. Times that name a day, an hour or a minute mean all of it:
    `from` is its start and `to` the start of the next one; *exact: a single moment. */
 static bool bound_of(struct question *q, const struct field *field, const char *text, size_t len,
-                     struct end *from, struct end *to, bool *exact, const char *word,
-                     char why[QUESTION_WHY])
+                     struct end *from, struct end *to, bool *exact, const char *word)
 {
     static const char *const forms[][2] = {
         [TAMIS_INT] = {"whole number", "digits such as 500"},
@@ -62,49 +61,48 @@ static bool bound_of(struct question *q, const struct field *field, const char *
         good = normal_of(q, field->type, text, len, &from->text, &no_room);
     to->text = from->text;
     if (no_room)
-        return question_no_memory(why);
-    return good || wrong(why, "not a %s: '%.*s' in %.200s: write %s", form[0], (int)len, text, word,
-                         form[1]);
+        return question_no_memory(q);
+    return good ||
+           wrong(q, "not a %s: '%.*s' in %.200s: write %s", form[0], (int)len, text, word, form[1]);
 }
 
-static bool add_range(struct clause *c, const struct range *range, char why[QUESTION_WHY])
+static bool add_range(struct question *q, struct clause *c, const struct range *range)
 {
     return array_add(&c->range, &c->n_ranges, &c->ranges_room, range, sizeof *range) ||
-           question_no_memory(why);
+           question_no_memory(q);
 }
 
 /* a=v1..v2 */
 static bool read_range(struct question *q, struct clause *c, const struct word *w, const char *text,
-                       const char *dots, char why[QUESTION_WHY])
+                       const char *dots)
 {
     struct range r = {.given = text};
     struct end other;
     bool exact, good = true;
     size_t len = (size_t)(dots - text), rest = strlen(dots + 2);
     if (len == 0 && rest == 0)
-        return wrong(why, "a range without ends: %.200s: write %s=1.., ..9 or 1..9", w->whole,
+        return wrong(q, "a range without ends: %.200s: write %s=1.., ..9 or 1..9", w->whole,
                      w->field->name);
     if (len)
-        good = bound_of(q, w->field, text, len, &r.low, &other, &exact, w->whole, why);
+        good = bound_of(q, w->field, text, len, &r.low, &other, &exact, w->whole);
     if (good && rest) {
-        good = bound_of(q, w->field, dots + 2, rest, &other, &r.high, &exact, w->whole, why);
+        good = bound_of(q, w->field, dots + 2, rest, &other, &r.high, &exact, w->whole);
         r.high.outside = !exact;
     }
     if (good && range_is_empty(&r, w->field->type) && !c->doubt) {
         c->doubt = w->whole;
         c->doubted = DOUBT_RANGE;
     }
-    return good && add_range(c, &r, why);
+    return good && add_range(q, c, &r);
 }
 
 /* a<v and similar. */
-bool question_compare(struct question *q, struct clause *c, const struct word *w,
-                      char why[QUESTION_WHY])
+bool question_compare(struct question *q, struct clause *c, const struct word *w)
 {
     struct range r = {.given = w->whole};
     struct end from, to;
     bool exact;
-    if (!bound_of(q, w->field, w->text, strlen(w->text), &from, &to, &exact, w->whole, why))
+    if (!bound_of(q, w->field, w->text, strlen(w->text), &from, &to, &exact, w->whole))
         return false;
     if (w->op == OP_FROM || w->op == OP_ABOVE) {
         r.low = w->op == OP_FROM ? from : to;
@@ -113,18 +111,17 @@ bool question_compare(struct question *q, struct clause *c, const struct word *w
         r.high = w->op == OP_BELOW ? from : to;
         r.high.outside = w->op == OP_BELOW || !exact;
     }
-    return add_range(c, &r, why);
+    return add_range(q, c, &r);
 }
 
-bool question_period(struct question *q, const char *since, const char *until,
-                     char why[QUESTION_WHY])
+bool question_period(struct question *q, const char *since, const char *until)
 {
     static const struct field time = {"time", TAMIS_TIME, NOT_INDEXED, false};
     const struct word from = {since, since, &time, OP_FROM}, to = {until, until, &time, OP_UP_TO};
     struct clause period = {.column = PERIOD, .word = since ? since : until};
     struct range both = {.given = period.word};
-    bool good = (!since || question_compare(q, &period, &from, why)) &&
-                (!until || question_compare(q, &period, &to, why));
+    bool good = (!since || question_compare(q, &period, &from)) &&
+                (!until || question_compare(q, &period, &to));
     if (good && since)
         both.low = period.range[0].low;
     if (good && until)
@@ -137,7 +134,7 @@ bool question_period(struct question *q, const char *since, const char *until,
     }
     period.n_ranges = 1;
     good = good && (array_add(&q->clause, &q->n, &q->room, &period, sizeof period) ||
-                    question_no_memory(why));
+                    question_no_memory(q));
     if (!good)
         free(period.range);
     return good;
@@ -175,10 +172,10 @@ bool question_like_network(const char *text)
     return network_of(text, strlen(text), &network);
 }
 
-static bool add_network(struct clause *c, const struct network *network, char why[QUESTION_WHY])
+static bool add_network(struct question *q, struct clause *c, const struct network *network)
 {
     return array_add(&c->network, &c->n_networks, &c->networks_room, network, sizeof *network) ||
-           question_no_memory(why);
+           question_no_memory(q);
 }
 
 /* A range of numbers or times; "a..b" and "../x" are text. */
@@ -201,46 +198,45 @@ static bool like_range(struct question *q, const char *text)
 }
 
 /* A range, a network or a pattern, where the attribute has none: hardly any value is equal to such a text. */
-static bool means_nothing(struct question *q, const struct word *w, const char *text,
-                          char why[QUESTION_WHY])
+static bool means_nothing(struct question *q, const struct word *w, const char *text)
 {
     const struct field *f = w->field;
     const char *type = field_type_told(f);
     int lead = (int)(w->text - w->whole);
     if (strchr(text, '*'))
-        return !wrong(why,
+        return !wrong(q,
                       "* has no meaning here: %.200s: write %s^=PREFIX, %s~/regex/, or %.*s=%.100s "
                       "for the text",
                       w->whole, f->name, f->name, lead, w->whole, text);
     size_t len = strlen(text);
     bool regex = len > 3 && strncmp(text, "~/", 2) == 0 && text[len - 1] == '/';
     if (regex)
-        return !wrong(why, "~ stands alone: %.200s: write %s%.100s, or %.*s=%.100s for the text",
+        return !wrong(q, "~ stands alone: %.200s: write %s%.100s, or %.*s=%.100s for the text",
                       w->whole, f->name, text, lead, w->whole, text);
     if (f->type == TAMIS_TIME && compact_date(text, len))
-        return !wrong(why, "not a time: %.200s: write 2024-05-01, or %.*s=%.100s for the number",
+        return !wrong(q, "not a time: %.200s: write 2024-05-01, or %.*s=%.100s for the number",
                       w->whole, lead, w->whole, text);
     if (!tamis_type_ordered(f->type) && like_range(q, text))
-        return !wrong(why,
+        return !wrong(q,
                       "%s is %s, which has no ranges: %.200s: write %.*s=%.100s for the text, or "
                       "index it as a number or time, with --attrs %s:int, %s:dec or %s:time",
                       f->name, type, w->whole, lead, w->whole, text, f->name, f->name, f->name);
     if (f->type != TAMIS_IP && question_like_network(text))
-        return !wrong(why,
+        return !wrong(q,
                       "%s is %s, which has no networks: %.200s: write %.*s=%.100s for the text, or "
                       "index it as addresses, with --attrs %s:ip",
                       f->name, type, w->whole, lead, w->whole, text, f->name);
     return false;
 }
 
-static bool read_network(struct clause *c, const struct word *w, const char *text,
-                         char why[QUESTION_WHY])
+static bool read_network(struct question *q, struct clause *c, const struct word *w,
+                         const char *text)
 {
     struct network network;
     int lead = (int)(w->text - w->whole);
     if (network_of(text, strlen(text), &network))
-        return add_network(c, &network, why);
-    return wrong(why, "not a network: %.200s: write %.*s10.1.0.0/16, or %.*s=%.100s for the text",
+        return add_network(q, c, &network);
+    return wrong(q, "not a network: %.200s: write %.*s10.1.0.0/16, or %.*s=%.100s for the text",
                  w->whole, lead, w->whole, lead, w->whole, text);
 }
 
@@ -252,8 +248,7 @@ static bool within(const char *text, char mark)
 }
 
 /* Parses a value. */
-static bool read_value(struct question *q, struct clause *c, const struct word *w,
-                       char why[QUESTION_WHY])
+static bool read_value(struct question *q, struct clause *c, const struct word *w)
 {
     tamis_type type = w->field->type;
     const char *text = w->text, *dots;
@@ -261,20 +256,20 @@ static bool read_value(struct question *q, struct clause *c, const struct word *
     struct stamp from, to;
     bool exact, plain;
     if (text[0] == '=')
-        return add_value(q, c, type, text + 1, len - 1, &plain, why);
-    if (means_nothing(q, w, text, why))
+        return add_value(q, c, type, text + 1, len - 1, &plain);
+    if (means_nothing(q, w, text))
         return false;
     if (tamis_type_ordered(type) && (dots = strstr(text, "..")) != NULL)
-        return read_range(q, c, w, text, dots, why);
+        return read_range(q, c, w, text, dots);
     if (type == TAMIS_IP && strchr(text, '/'))
-        return read_network(c, w, text, why);
+        return read_network(q, c, w, text);
     if (type == TAMIS_TIME && moment_of(q->time, text, len, &from, &to, &exact) && !exact) {
         struct range day = {{.there = true, .time = from},
                             {.there = true, .outside = true, .time = to},
                             .given = text};
-        return add_range(c, &day, why);
+        return add_range(q, c, &day);
     }
-    if (!add_value(q, c, type, text, len, &plain, why))
+    if (!add_value(q, c, type, text, len, &plain))
         return false;
     bool typed = tamis_type_ordered(type) || type == TAMIS_IP;
     bool quoted = within(text, '"'), slashed = type != TAMIS_PATH && within(text, '/');
@@ -287,17 +282,17 @@ static bool read_value(struct question *q, struct clause *c, const struct word *
 
 /* A line of a list: what may follow a=, except another list. */
 static bool read_item(struct question *q, struct clause *c, const struct word *w, const char *line,
-                      size_t len, char why[QUESTION_WHY])
+                      size_t len)
 {
     char *copy = strdup(line);
     const struct word item = {copy, copy, w->field, w->op};
     if (!owned_adopt(&q->own, copy))
-        return question_no_memory(why);
+        return question_no_memory(q);
     if (strlen(copy) != len)
-        return wrong(why, "not text: a NUL byte in the list: convert it to UTF-8");
+        return wrong(q, "not text: a NUL byte in the list: convert it to UTF-8");
     if (copy[0] == '@' && copy[1])
-        return wrong(why, "a list in a list: %.200s: write =%.100s for the text", copy, copy);
-    return read_value(q, c, &item, why);
+        return wrong(q, "a list in a list: %.200s: write =%.100s for the text", copy, copy);
+    return read_value(q, c, &item);
 }
 
 /* A remark about a line names the line. */
@@ -311,16 +306,15 @@ static bool place_doubt(struct question *q, struct clause *c, const char *path, 
 }
 
 /* Values on the lines of a file. */
-static bool read_list(struct question *q, struct clause *c, const struct word *w, const char *path,
-                      char why[QUESTION_WHY])
+static bool read_list(struct question *q, struct clause *c, const struct word *w, const char *path)
 {
     static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark of UTF-8 */
-    char told[QUESTION_WHY - 300];
+    char told[sizeof q->why];
     FILE *file = fopen(path, "r");
     char *line = NULL;
     size_t room = 0, n = 0, number = 0;
     ssize_t len;
-    bool good = file || wrong(why, "%s: %.200s: give a file with a value on each line, or %s==@...",
+    bool good = file || wrong(q, "%s: %.200s: give a file with a value on each line, or %s==@...",
                               strerror(errno), path, w->field->name);
     while (good && (len = getline(&line, &room, file)) >= 0) {
         bool marked = ++number == 1 && strncmp(line, mark, strlen(mark)) == 0;
@@ -331,20 +325,19 @@ static bool read_list(struct question *q, struct clause *c, const struct word *w
         if (len == 0)
             continue;
         bool doubted = c->doubt;
-        good = read_item(q, c, w, text, (size_t)len, why);
+        good = read_item(q, c, w, text, (size_t)len);
         if (good && c->doubt && !doubted && !place_doubt(q, c, path, number))
-            good = question_no_memory(why);
+            good = question_no_memory(q);
         n++;
     }
     if (!good && n) {
-        snprintf(told, sizeof told, "%s", why);
-        wrong(why, "%.200s:%zu: %s", path, number, told);
+        memcpy(told, q->why, sizeof told);
+        wrong(q, "%.200s:%zu: %.499s", path, number, told);
     }
     if (good && ferror(file))
-        good =
-            wrong(why, "%s: %.200s: give a file with a value on each line", strerror(errno), path);
+        good = wrong(q, "%s: %.200s: give a file with a value on each line", strerror(errno), path);
     if (good && n == 0)
-        good = wrong(why, "an empty list: %.200s: give a file with a value on each line", path);
+        good = wrong(q, "an empty list: %.200s: give a file with a value on each line", path);
     if (file)
         fclose(file);
     free(line);
@@ -352,36 +345,33 @@ static bool read_list(struct question *q, struct clause *c, const struct word *w
 }
 
 /* Parses what follows a= or a!=. */
-bool question_set(struct question *q, struct clause *c, const struct word *w,
-                  char why[QUESTION_WHY])
+bool question_set(struct question *q, struct clause *c, const struct word *w)
 {
     bool list = w->text[0] == '@' && w->text[1];
     if (strcmp(w->text, "@") == 0)
-        return wrong(why, "a list without a file: %.200s: write %.200sFILE, or %.*s=@ for the text",
+        return wrong(q, "a list without a file: %.200s: write %.200sFILE, or %.*s=@ for the text",
                      w->whole, w->whole, (int)(w->text - w->whole), w->whole);
-    return list ? read_list(q, c, w, w->text + 1, why) : read_value(q, c, w, why);
+    return list ? read_list(q, c, w, w->text + 1) : read_value(q, c, w);
 }
 
-bool question_prefix(struct question *q, struct clause *c, const struct word *w,
-                     char why[QUESTION_WHY])
+bool question_prefix(struct question *q, struct clause *c, const struct word *w)
 {
     struct wanted prefix = {{(const uint8_t *)w->text, strlen(w->text)}, w->text};
     bool no_room = false;
     if (!prefix.is.len)
-        return wrong(why, "an empty prefix: %.200s: write %s^=TEXT", w->whole, w->field->name);
+        return wrong(q, "an empty prefix: %.200s: write %s^=TEXT", w->whole, w->field->name);
     if (strchr(w->text, '*'))
-        return wrong(why, "* has no meaning here: %.200s: write %s^=%.*s, or '%s~/regex/'",
-                     w->whole, w->field->name, (int)strcspn(w->text, "*"), w->text, w->field->name);
+        return wrong(q, "* has no meaning here: %.200s: write %s^=%.*s, or '%s~/regex/'", w->whole,
+                     w->field->name, (int)strcspn(w->text, "*"), w->text, w->field->name);
     if (w->text[0] == '@' && w->text[1])
-        return wrong(why,
-                     "lists are for =: %.200s: write %s=%.100s, or '%s~/^%.100s/' for the text",
+        return wrong(q, "lists are for =: %.200s: write %s=%.100s, or '%s~/^%.100s/' for the text",
                      w->whole, w->field->name, w->text, w->field->name, w->text);
     if (w->field->type == TAMIS_IP && strchr(w->text, '/'))
-        return wrong(why, "networks are for =: %.200s: write %s=%.100s", w->whole, w->field->name,
+        return wrong(q, "networks are for =: %.200s: write %s=%.100s", w->whole, w->field->name,
                      w->text);
     if (w->field->type == TAMIS_FOLD)
         normal_of(q, TAMIS_FOLD, w->text, prefix.is.len, &prefix.is, &no_room);
     return (!no_room &&
             array_add(&c->prefix, &c->n_prefixes, &c->prefixes_room, &prefix, sizeof prefix)) ||
-           question_no_memory(why);
+           question_no_memory(q);
 }

@@ -19,7 +19,7 @@ static const struct fields fields = {.field = known, .n = sizeof known / sizeof 
 static struct time_context utc;
 
 /* The words up to NULL as a question. */
-static bool read_words(struct question *q, const char *const *words, char why[QUESTION_WHY])
+static bool read_words(struct question *q, const char *const *words)
 {
     char *copies[16];
     size_t n = 0;
@@ -27,8 +27,7 @@ static bool read_words(struct question *q, const char *const *words, char why[QU
     for (; words[n]; n++)
         copies[n] = strcpy(room[n], words[n]);
     utc = (struct time_context){.reference = 1700000000};
-    why[0] = 0;
-    return question_read(q, copies, n, &fields, &utc, why);
+    return question_read(q, copies, n, &fields, &utc);
 }
 
 #define MISSING ((const char *)-1)
@@ -69,9 +68,9 @@ static bool holds_for(const struct question *q, const char *text)
 static void expect(const char *const *words, const char *yes, const char *no, int line)
 {
     struct question q;
-    char why[QUESTION_WHY];
-    if (!read_words(&q, words, why)) {
-        CHECK_MSG(false, "line %d: %s", line, why);
+    if (!read_words(&q, words)) {
+        CHECK_MSG(false, "line %d: %s", line, q.why);
+        question_free(&q);
         return;
     }
     for (int side = 0; side < 2; side++) {
@@ -82,7 +81,7 @@ static void expect(const char *const *words, const char *yes, const char *no, in
             if (next)
                 *next++ = 0;
             if (holds_for(&q, strcmp(at, "!") == 0 ? MISSING : at) != (side == 0)) {
-                char text[QUESTION_WHY + 100];
+                char text[sizeof q.why + 100];
                 snprintf(text, sizeof text, "%s %s '%s'", words[0],
                          side ? "holds for" : "does not hold for", at);
                 CHECK_MSG(false, "line %d: %s", line, text);
@@ -97,17 +96,16 @@ static void expect(const char *const *words, const char *yes, const char *no, in
 static void expect_wrong(const char *word, const char *part, int line)
 {
     struct question q;
-    char why[QUESTION_WHY], text[QUESTION_WHY + 100];
+    char text[sizeof q.why + 100];
     const char *const words[] = {word, NULL};
-    bool read = read_words(&q, words, why);
-    if (read) {
-        question_free(&q);
+    if (read_words(&q, words)) {
         snprintf(text, sizeof text, "'%s' is understood", word);
         CHECK_MSG(false, "line %d: %s", line, text);
-    } else if (!strstr(why, part)) {
-        snprintf(text, sizeof text, "'%s': %s", word, why);
+    } else if (!strstr(q.why, part)) {
+        snprintf(text, sizeof text, "'%s': %s", word, q.why);
         CHECK_MSG(false, "line %d: %s", line, text);
     }
+    question_free(&q);
 }
 
 #define REFUSE(word, part) expect_wrong(word, part, __LINE__)
@@ -257,8 +255,7 @@ TEST(bare_words_are_asked_of_the_line)
     EXPECT("the user", "users", "\"user\"");
     EXPECT("GET http://x/y?a=b HTTP", "GET x", "http://x/y?a=b");
     struct question q;
-    char why[QUESTION_WHY];
-    CHECK(read_words(&q, (const char *const[]){"refused", NULL}, why));
+    CHECK(read_words(&q, (const char *const[]){"refused", NULL}));
     CHECK(q.n_columns == 1 && strcmp(q.name[0], "line") == 0);
     question_free(&q);
 }
@@ -369,8 +366,7 @@ TEST(a_value_that_is_none_of_its_type_stands_for_its_text)
     static const char *const words[] = {"status=5xx", "t=2024-13-01", "ip=localhost", "ratio=x"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         struct question q;
-        char why[QUESTION_WHY];
-        CHECK(read_words(&q, (const char *const[]){words[i], NULL}, why));
+        CHECK(read_words(&q, (const char *const[]){words[i], NULL}));
         CHECK(q.clause[0].doubt && strcmp(q.clause[0].doubt, words[i]) == 0);
         CHECK(holds_for(&q, strchr(words[i], '=') + 1));
         question_free(&q);
@@ -447,9 +443,8 @@ TEST(what_is_not_understood_says_what_to_write)
 TEST(periods)
 {
     struct question q;
-    char why[QUESTION_WHY];
-    CHECK(read_words(&q, (const char *const[]){"user=ann", NULL}, why));
-    CHECK(question_period(&q, "2024-05-01T10:00", "2024-05-01T11", why));
+    CHECK(read_words(&q, (const char *const[]){"user=ann", NULL}));
+    CHECK(question_period(&q, "2024-05-01T10:00", "2024-05-01T11"));
     CHECK(question_period_field(&q, &known[3]) && question_period_field(&q, &known[3]));
     CHECK(q.n_periods == 1 && q.n_columns == 2 && q.n == 2);
     struct check k;
@@ -476,19 +471,19 @@ TEST(periods)
     CHECK(!check_holds(&k, values) && k.timeless == 3);
     check_end(&k);
     question_free(&q);
-    CHECK(read_words(&q, (const char *const[]){NULL}, why));
-    CHECK(question_period(&q, "2h", NULL, why));
-    CHECK(!question_period(&q, "soon", NULL, why) && strstr(why, "soon"));
-    CHECK(!question_period(&q, "20240501", NULL, why) && strstr(why, "2024-05-31"));
+    CHECK(read_words(&q, (const char *const[]){NULL}));
+    CHECK(question_period(&q, "2h", NULL));
+    CHECK(!question_period(&q, "soon", NULL) && strstr(q.why, "soon"));
+    CHECK(!question_period(&q, "20240501", NULL) && strstr(q.why, "2024-05-31"));
     question_free(&q);
 }
 
 TEST(a_regular_expression_that_takes_too_long_is_no_answer)
 {
     struct question q;
-    char why[QUESTION_WHY], text[64];
+    char text[64];
     struct check k;
-    CHECK(read_words(&q, (const char *const[]){"user~/^(a+)+$/", NULL}, why));
+    CHECK(read_words(&q, (const char *const[]){"user~/^(a+)+$/", NULL}));
     CHECK(check_start(&k, &q));
     memset(text, 'a', sizeof text);
     text[60] = '!';
