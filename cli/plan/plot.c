@@ -1,12 +1,9 @@
 /* Curves. gnuplot gets commands and points on its standard input; it draws to a temporary file
    that is renamed, so that a failed plot leaves no partial file. See plot.h. */
-#define _GNU_SOURCE /* open_memstream */
+#define _GNU_SOURCE /* asprintf */
 #include "plot.h"
 
-#include "ui/growing.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,31 +38,6 @@ bool plot_may(const char *path)
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return refuse("not a regular file: %s: give the name of a file", path);
     return true;
-}
-
-/* Runs gnuplot on the text; returns its exit status, 127 if it is not installed, -1 if it could
-   not be run. */
-static int run_gnuplot(const char *text, size_t len)
-{
-    int pipe_ends[2], status;
-    if (pipe2(pipe_ends, O_CLOEXEC) != 0)
-        return -1;
-    pid_t child = fork();
-    if (child == 0) {
-        dup2(pipe_ends[0], STDIN_FILENO);
-        int nowhere = open("/dev/null", O_WRONLY);
-        dup2(nowhere, STDOUT_FILENO);
-        dup2(nowhere, STDERR_FILENO);
-        execlp("gnuplot", "gnuplot", "-", (char *)NULL);
-        _exit(127);
-    }
-    close(pipe_ends[0]);
-    if (child > 0)
-        (void)write_fully(pipe_ends[1], text, len);
-    close(pipe_ends[1]);
-    if (child < 0 || waitpid(child, &status, 0) != child)
-        return -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 /* Commands, points, and the command to draw them. */
@@ -119,14 +91,21 @@ static bool whole(const char *path)
     return strstr(end, "</svg>");
 }
 
-/* Draws to the file aside, which then replaces the other. */
-static int draw(const char *path, const char *aside, const char *text, size_t len)
+/* Lets gnuplot draw to the file aside, which then replaces the other. */
+static int draw(const char *path, const char *aside, const struct plot *plot, double to,
+                void (*at)(const void *context, double x, double *y), const void *context)
 {
     FILE *probe = fopen(aside, "we"); /* gnuplot would not say why it cannot write there */
     if (!probe)
         return complain("%s: %s: give the name of a writable file", strerror(errno), path);
-    int outcome = run_gnuplot(text, len), status = FOUND;
-    if (outcome == 127)
+    FILE *script = popen("exec gnuplot - >/dev/null 2>&1", "we");
+    int outcome = -1, status = FOUND;
+    if (script) {
+        write_script(script, plot, aside);
+        write_curves(script, plot, to, at, context);
+        outcome = pclose(script);
+    }
+    if (WIFEXITED(outcome) && WEXITSTATUS(outcome) == 127)
         status = complain("gnuplot is not installed: --plot: install it (gnuplot-nox), or use "
                           "--json");
     else if (outcome != 0)
@@ -144,21 +123,12 @@ static int draw(const char *path, const char *aside, const char *text, size_t le
 int plot_draw(const char *path, const struct plot *plot, double to,
               void (*at)(const void *context, double x, double *y), const void *context)
 {
-    char *aside = NULL, *text = NULL;
-    size_t len;
+    char *aside;
     if (!path)
         return FOUND;
-    FILE *script = asprintf(&aside, "%s.%ld.tmp", path, (long)getpid()) < 0
-                       ? NULL
-                       : open_memstream(&text, &len);
-    if (script) {
-        write_script(script, plot, aside);
-        write_curves(script, plot, to, at, context);
-    }
-    bool good = script && fclose(script) == 0;
-    int status =
-        good ? draw(path, aside, text, len) : complain("out of memory: --plot: leave it out");
-    free(text);
+    if (asprintf(&aside, "%s.%ld.tmp", path, (long)getpid()) < 0)
+        return complain("out of memory: --plot: leave it out");
+    int status = draw(path, aside, plot, to, at, context);
     free(aside);
     return status;
 }
