@@ -21,6 +21,7 @@
 
 #include "base/base.h"
 #include "logs/find.h"
+#include "os/file.h"
 #include "read/reader_parse.h"
 #include "ui/out.h"
 #include "ui/stop.h"
@@ -85,7 +86,8 @@ static int question_file(const struct asking *a, const struct known_host *host)
     bytes_put(&text, a->rest.data + 1, a->rest.len - 1);
     good = good && (!text.failed || no_memory(host->name));
     int fd = good ? memfd_create("tamis-question", MFD_CLOEXEC) : -1;
-    bool made = fd >= 0 && write_fully(fd, text.data, text.len) && lseek(fd, 0, SEEK_SET) == 0;
+    bool made =
+        fd >= 0 && file_write(fd, text.data, text.len, -1) == 0 && lseek(fd, 0, SEEK_SET) == 0;
     if (!made && (fd >= 0 || good))
         complain("%s: %s: give a smaller --parallel", strerror(errno), host->name);
     if (!made && fd >= 0)

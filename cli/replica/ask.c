@@ -11,6 +11,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "os/file.h"
+
 #define WAIT_S    5 /* for a follower that does not answer */
 #define HEAD_MOST ((size_t)64 << 10)
 #define BODY_MOST ((size_t)1 << 30)
@@ -139,8 +141,8 @@ bool ask_for(struct ask *a, const char *path, const char *accept, const struct b
                                     : "application/octet-stream",
                         keys->len);
     len += snprintf(head + len, sizeof head - (size_t)len, "\r\n");
-    if (!write_fully(a->fd, head, (size_t)len) ||
-        (keys && !write_fully(a->fd, keys->data, keys->len)))
+    if (file_write(a->fd, head, (size_t)len, -1) != 0 ||
+        (keys && file_write(a->fd, keys->data, keys->len, -1) != 0))
         return system_failed(a);
     if (!read_answer(a))
         return false;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "os/file.h"
 #include "ui/growing.h"
 
 #define LOG_HEAD   24
@@ -64,13 +65,8 @@ static bool file_sum(const char *path, uint64_t *sum)
 
 static bool append(struct change_log *log, const void *data, size_t len)
 {
-    for (size_t done = 0; done < len;) {
-        ssize_t n =
-            pwrite(log->fd, (const char *)data + done, len - done, (off_t)(log->end + done));
-        if (n < 0 && errno != EINTR)
-            return log_failed(log, "make room and publish again; what is in it is safe");
-        done += n > 0 ? (size_t)n : 0;
-    }
+    if (file_write(log->fd, data, len, (int64_t)log->end) != 0)
+        return log_failed(log, "make room and publish again; what is in it is safe");
     log->end += len;
     return true;
 }

@@ -10,7 +10,7 @@
 
 #include "ui/args.h"
 #include "ui/cli.h"
-#include "ui/growing.h"
+#include "os/file.h"
 #include "new_filter.h"
 #include "set_file.h"
 
@@ -27,7 +27,7 @@ static bool family_begin(const char *path)
     for (size_t i = 0; good && i < sizeof key; i++)
         snprintf(line + 2 * i, 3, "%02x", key[i]);
     line[2 * TAMIS_KEY_LEN] = '\n';
-    good = good && write_fully(fd, line, 2 * TAMIS_KEY_LEN + 1) && fsync(fd) == 0 &&
+    good = good && file_write(fd, line, 2 * TAMIS_KEY_LEN + 1, -1) == 0 && fsync(fd) == 0 &&
            (link(aside, path) == 0 || errno == EEXIST);
     if (!good)
         complain("%s: %s: give a key file, or a name for one that can be created", strerror(errno),

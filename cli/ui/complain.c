@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "escape.h"
-#include "growing.h"
+#include "os/file.h"
 #include "progress.h"
 
 const char *verb_name, *mapped_name;
@@ -39,7 +39,7 @@ static void say(bool error, const char *format, va_list args)
     left += escape_text(shown + left, sizeof shown - left - 1, text);
     shown[left++] = '\n';
     progress_hide();
-    (void)write_fully(STDERR_FILENO, shown, left);
+    (void)file_write(STDERR_FILENO, shown, left, -1);
 }
 
 int complain(const char *format, ...)

@@ -55,18 +55,6 @@ bool bytes_read(struct bytes *b, int fd, size_t most)
     return true;
 }
 
-bool write_fully(int fd, const void *data, size_t len)
-{
-    for (const char *at = data; len;) {
-        ssize_t n = write(fd, at, len);
-        if (n < 0 && errno != EINTR)
-            return false;
-        at += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
-    }
-    return true;
-}
-
 void fd_close(int *fd)
 {
     int error = errno;

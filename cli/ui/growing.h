@@ -1,7 +1,4 @@
-/*
- * Memory that grows: arrays, bytes, and blocks that are freed together; and whole files, read into it
- * or written from it.
- */
+/* Memory that grows: arrays, bytes, also those of a whole file, and blocks that are freed together. */
 #ifndef TAMIS_GROWING_H
 #define TAMIS_GROWING_H
 
@@ -44,8 +41,6 @@ void bytes_end(struct bytes *bytes);
 /* Reads on to the end of the file, or until there are `most` bytes in all; false with errno. */
 bool bytes_read(struct bytes *bytes, int fd, size_t most);
 
-/* Writes all of it; false with errno. */
-bool write_fully(int fd, const void *data, size_t len);
 /* Closes a file if it is open, sets it to -1 and leaves errno as it was. */
 void fd_close(int *fd);
 

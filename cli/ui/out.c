@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "escape.h"
+#include "os/file.h"
 #include "progress.h"
 
 #define ROOM ((size_t)256 << 10)
@@ -47,8 +48,8 @@ static void write_raw(const void *data, size_t len)
 {
     if (len >= DIRECT)
         widen_pipe();
-    if (!out.error && !write_fully(STDOUT_FILENO, data, len))
-        out.error = errno;
+    if (!out.error)
+        out.error = file_write(STDOUT_FILENO, data, len, -1);
 }
 
 /* Shows control characters, except line ends and tabs. */
