@@ -19,6 +19,7 @@
 
 #include <stdatomic.h>
 
+#include "format/format.h"
 #include "hash/types.h"
 #include "plan/plan.h"
 #include "set/set.h"
@@ -207,6 +208,37 @@ struct catalog_front {
     uint64_t offset;
 };
 
+enum {
+    CATALOG_STRIPS,
+    CATALOG_FRONTS,
+    CATALOG_TABLE,
+    CATALOG_TAGS,
+    CATALOG_NOTE,
+    CATALOG_SUMS,
+    CATALOG_TOPS
+};
+#define CATALOG_SECTIONS 7
+
+/* The body of the file without the schema. */
+struct catalog_head {
+    uint64_t segments, shapes, strips, columns;
+    uint64_t strips_len, tags_len, note_len;
+    uint64_t tops_sum; /* checksum of the last section */
+    uint64_t fronts, fronts_len;
+};
+
+/* The table: shapes, strips, fronts, the segments of columns; then for every segment its
+   records, text and the end of its tag; for every relation the distinct values, and for every
+   ordered attribute the bounds, of each segment. */
+struct catalog_table { /* offset of each part in the file, little-endian and possibly unaligned */
+    uint64_t shapes, strips, fronts;
+    uint64_t columns;                  /* u32 each */
+    uint64_t records, texts, tag_ends; /* u64 per segment */
+    uint64_t distinct;                 /* u32 per relation and segment */
+    uint64_t bounds;                   /* BOUNDS_LEN per ordered attribute and segment */
+    uint64_t end;
+};
+
 struct tamis_catalog {
     tamis_allocator allocator;
     struct mapping mapping; /* or bytes of the caller, which are not freed */
@@ -214,26 +246,18 @@ struct tamis_catalog {
     uint64_t len, payload;
     struct family family;
     tamis_schema schema;
-    uint64_t segments, columns;
-    uint32_t n_shapes, n_strips;
+    struct catalog_head head;
+    struct section at[CATALOG_SECTIONS];
+    struct catalog_table table;
     struct catalog_shape *shapes;
     struct catalog_strip *strips;
-    uint32_t first[RELATIONS_MAX]; /* first strip of each relation, or STRIP_NONE */
-    uint32_t n_fronts, first_front[TAMIS_ATTRIBUTES_MAX];
     struct catalog_front *fronts;
-    uint64_t fronts_at, fronts_len;
-    /* in the file: little-endian, possibly unaligned */
-    const uint8_t *column_segments; /* u32 each */
-    const uint8_t *records;         /* u64 per segment, like the next two */
-    const uint8_t *texts, *tag_ends;
-    const uint8_t *distinct; /* u32 per relation and segment */
-    const uint8_t *bounds;   /* BOUNDS_LEN per ordered attribute and segment */
-    const uint8_t *tags, *note;
-    uint64_t tags_len, note_len, strips_at, strips_len;
-    /* checksums of pages, and of pages of checksums */
-    uint64_t sums_at, n_sums, tops_at;
-    uint64_t *checked, *checked_sums; /* one bit per page */
+    uint32_t first[RELATIONS_MAX]; /* first strip of each relation, or STRIP_NONE */
+    uint32_t first_front[TAMIS_ATTRIBUTES_MAX];
+    uint64_t *checked, *checked_sums; /* one bit per page, and per page of checksums */
 };
+/* How many words have the bits of the pages whose checksums this section has. */
+#define CHECKED_WORDS(c, sums) ((c)->at[sums].len / (64 * sizeof(uint64_t)) + 1)
 
 /* Checks the pages that contain bytes from .. from + len - 1, unless they were checked before. */
 tamis_error catalog_check(const tamis_catalog *c, uint64_t from, uint64_t len,

@@ -38,9 +38,10 @@ static tamis_error check_sums(const tamis_catalog *c, uint64_t page, tamis_reaso
     uint64_t at = page * sizeof(uint64_t) / CATALOG_PAGE;
     if (is_checked(c->checked_sums, at))
         return TAMIS_OK;
-    uint64_t from = c->sums_at + at * CATALOG_PAGE;
-    uint64_t len = min_u64(CATALOG_PAGE, c->sums_at + c->n_sums * sizeof(uint64_t) - from);
-    if (hash_of(c->data + from, len) != get_u64(c->data + c->tops_at + at * sizeof(uint64_t)))
+    const struct section *sums = &c->at[CATALOG_SUMS], *tops = &c->at[CATALOG_TOPS];
+    uint64_t from = sums->offset + at * CATALOG_PAGE;
+    uint64_t len = min_u64(CATALOG_PAGE, sums->offset + sums->len - from);
+    if (hash_of(c->data + from, len) != get_u64(c->data + tops->offset + at * sizeof(uint64_t)))
         return damaged(reason, from);
     set_checked(c->checked_sums, at);
     return TAMIS_OK;
@@ -51,9 +52,9 @@ static tamis_error check_page(const tamis_catalog *c, uint64_t page, tamis_reaso
     tamis_error e = check_sums(c, page, reason);
     if (e != TAMIS_OK)
         return e;
-    uint64_t from = c->payload + page * CATALOG_PAGE;
-    uint64_t len = min_u64(CATALOG_PAGE, c->sums_at - from);
-    if (hash_of(c->data + from, len) != get_u64(c->data + c->sums_at + page * sizeof(uint64_t)))
+    uint64_t from = c->payload + page * CATALOG_PAGE, sums = c->at[CATALOG_SUMS].offset;
+    uint64_t len = min_u64(CATALOG_PAGE, sums - from);
+    if (hash_of(c->data + from, len) != get_u64(c->data + sums + page * sizeof(uint64_t)))
         return damaged(reason, from);
     set_checked(c->checked, page);
     return TAMIS_OK;
@@ -95,9 +96,9 @@ struct bits shape_bits(const struct catalog_shape *shape, const struct family *f
 bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *segment,
                             tamis_reason *reason)
 {
-    const uint8_t *at = c->column_segments + column * sizeof(uint32_t);
+    const uint8_t *at = c->data + c->table.columns + column * sizeof(uint32_t);
     *segment = fetch_u32(at);
-    if (*segment < c->segments || *segment == STRIP_NONE)
+    if (*segment < c->head.segments || *segment == STRIP_NONE)
         return true;
     fail_at(reason, TAMIS_EFORMAT, (uint64_t)(at - c->data), "a column belongs to no segment");
     return false;
@@ -105,13 +106,14 @@ bool catalog_column_segment(const tamis_catalog *c, uint64_t column, uint32_t *s
 
 uint32_t catalog_distinct(const tamis_catalog *c, uint64_t segment, uint32_t relation)
 {
-    return fetch_u32(c->distinct + (relation * c->segments + segment) * sizeof(uint32_t));
+    return fetch_u32(c->data + c->table.distinct +
+                     (relation * c->head.segments + segment) * sizeof(uint32_t));
 }
 
 tamis_range catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute)
 {
-    uint64_t at = c->schema.order_at[attribute] * c->segments + segment;
-    const uint8_t *from = c->bounds + at * BOUNDS_LEN;
+    uint64_t at = c->schema.order_at[attribute] * c->head.segments + segment;
+    const uint8_t *from = c->data + c->table.bounds + at * BOUNDS_LEN;
     return (tamis_range){{(int64_t)fetch_u64(from), fetch_u64(from + 8)},
                          {(int64_t)fetch_u64(from + 16), fetch_u64(from + 24)}};
 }
@@ -132,7 +134,7 @@ static bool strip_fetch(const tamis_catalog *c, const struct catalog_strip *stri
             return false;
         ask = false;
         mapping_will_need(c->data + at, 1);
-        mapping_will_need(c->data + c->sums_at + page * sizeof(uint64_t), 1);
+        mapping_will_need(c->data + c->at[CATALOG_SUMS].offset + page * sizeof(uint64_t), 1);
     }
     return true;
 }
@@ -253,7 +255,7 @@ static tamis_error query_of(struct query *q, const tamis_condition *conditions, 
 /* Segments whose values in the relation are unknown are always candidates. */
 static void add_unknown(const struct query *q, uint32_t relation)
 {
-    for (uint64_t i = 0; i < q->c->segments; i++)
+    for (uint64_t i = 0; i < q->c->head.segments; i++)
         if (catalog_distinct(q->c, i, relation) == DISTINCT_UNKNOWN)
             q->found[i >> 6] |= UINT64_C(1) << (i & 63);
 }
@@ -288,7 +290,7 @@ static tamis_error add_in_range(const struct query *q, const tamis_condition *c,
         return fail(reason, TAMIS_ENOMEM, "no memory for a query");
     memcpy(sorted, c->ranges, c->n_ranges * sizeof *sorted);
     sort_ranges(sorted, c->n_ranges);
-    for (uint64_t i = 0; i < q->c->segments; i++) {
+    for (uint64_t i = 0; i < q->c->head.segments; i++) {
         tamis_range here = catalog_bounds(q->c, i, c->attribute);
         if (tamis_order_compare(here.low, here.high) <= 0 && meets_any(sorted, c->n_ranges, &here))
             q->found[i >> 6] |= UINT64_C(1) << (i & 63);
@@ -393,8 +395,9 @@ static tamis_error query_start(struct query *q, tamis_reason *reason)
         good &= q->keys[at] != NULL;
     }
     for (uint64_t i = 0; i < q->words; i++)
-        q->left[i] =
-            c->segments - 64 * i < 64 ? (UINT64_C(1) << (c->segments - 64 * i)) - 1 : UINT64_MAX;
+        q->left[i] = c->head.segments - 64 * i < 64
+                         ? (UINT64_C(1) << (c->head.segments - 64 * i)) - 1
+                         : UINT64_MAX;
     return good ? TAMIS_OK : fail(reason, TAMIS_ENOMEM, "no memory for a query");
 }
 
@@ -402,7 +405,7 @@ tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *con
                               uint64_t *segments, tamis_catalog_answer *answer,
                               tamis_reason *reason)
 {
-    struct query q = {.c = c, .words = (c->segments + 63) / 64, .left = segments};
+    struct query q = {.c = c, .words = (c->head.segments + 63) / 64, .left = segments};
     tamis_error e = query_of(&q, conditions, n, reason);
     if (e != TAMIS_OK)
         return e;
@@ -416,7 +419,7 @@ tamis_error tamis_catalog_ask(const tamis_catalog *c, const tamis_condition *con
     uint64_t candidates = count(&q);
     query_free(&q);
     if (answer && e == TAMIS_OK)
-        *answer = (tamis_catalog_answer){verified, c->segments, c->segments - passed,
+        *answer = (tamis_catalog_answer){verified, c->head.segments, c->head.segments - passed,
                                          passed - candidates, candidates};
     return e;
 }

@@ -99,9 +99,10 @@ void catalog_body(const tamis_schema *schema, const struct catalog_head *head, u
 
 /* ---- offsets, and records of tables ---------------------------------------------------------- */
 
-struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalog_head *h)
+struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalog_head *h,
+                                      uint64_t at)
 {
-    struct catalog_table t = {.strips = SHAPE_LEN * h->shapes};
+    struct catalog_table t = {.shapes = at, .strips = at + SHAPE_LEN * h->shapes};
     t.fronts = t.strips + STRIP_LEN * h->strips;
     t.columns = t.fronts + FRONT_LEN * h->fronts;
     t.records = t.columns + round_up(4 * h->columns, 8);
@@ -109,7 +110,7 @@ struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalo
     t.tag_ends = t.texts + 8 * h->segments;
     t.distinct = t.tag_ends + 8 * h->segments;
     t.bounds = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
-    t.len = t.bounds + BOUNDS_LEN * h->segments * s->ordered;
+    t.end = t.bounds + BOUNDS_LEN * h->segments * s->ordered;
     return t;
 }
 
@@ -147,7 +148,7 @@ uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head 
 {
     uint64_t payload = at;
     uint64_t lens[CATALOG_SECTIONS] = {head->strips_len, head->fronts_len,
-                                       catalog_table_of(schema, head).len, head->tags_len,
+                                       catalog_table_of(schema, head, 0).end, head->tags_len,
                                        head->note_len};
     for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
         if (i >= CATALOG_SUMS) { /* 8 bytes for each earlier page */
@@ -167,10 +168,10 @@ static tamis_error wrong_at(tamis_reason *reason, uint64_t at, const char *what)
     return fail_at(reason, TAMIS_EFORMAT, at, "%s", what);
 }
 
-static tamis_error parse_body(tamis_catalog *c, const struct container *box,
-                              struct catalog_head *head, tamis_reason *reason)
+static tamis_error parse_body(tamis_catalog *c, const struct container *box, tamis_reason *reason)
 {
     tamis_schema *s = &c->schema;
+    struct catalog_head *head = &c->head;
     const uint8_t *body = box->data + BODY_AT;
     if (box->body_len < CATALOG_HEAD_LEN)
         return wrong_at(reason, BODY_AT, "the body is too short");
@@ -196,38 +197,23 @@ static tamis_error parse_body(tamis_catalog *c, const struct container *box,
 }
 
 static tamis_error place_sections(tamis_catalog *c, const struct container *box,
-                                  const struct catalog_head *head,
-                                  struct section want[CATALOG_SECTIONS], tamis_reason *reason)
+                                  tamis_reason *reason)
 {
-    uint64_t end = catalog_sections(&c->schema, head, box->payload, want);
+    uint64_t end = catalog_sections(&c->schema, &c->head, box->payload, c->at);
+    const struct section *tops = &c->at[CATALOG_TOPS];
     if (box->sections != CATALOG_SECTIONS || box->bits_only || end != c->len)
         return wrong_at(reason, 40, "the sections do not match the catalog");
     for (uint32_t i = 0; i < CATALOG_SECTIONS; i++) {
-        struct section have = container_section(box, i);
-        if (have.type != want[i].type || have.owner != want[i].owner ||
-            have.offset != want[i].offset || have.len != want[i].len)
+        struct section have = container_section(box, i), want = c->at[i];
+        if (have.type != want.type || have.owner != want.owner || have.offset != want.offset ||
+            have.len != want.len)
             return wrong_at(reason, BODY_AT + box->body_len,
                             "the sections do not match the catalog");
     }
     c->payload = box->payload;
-    c->segments = head->segments;
-    c->columns = head->columns;
-    c->n_shapes = (uint32_t)head->shapes;
-    c->n_strips = (uint32_t)head->strips;
-    c->strips_at = want[CATALOG_STRIPS].offset;
-    c->strips_len = head->strips_len;
-    c->n_fronts = (uint32_t)head->fronts;
-    c->fronts_at = want[CATALOG_FRONTS].offset;
-    c->fronts_len = head->fronts_len;
-    c->tags = c->data + want[CATALOG_TAGS].offset;
-    c->tags_len = head->tags_len;
-    c->note = c->data + want[CATALOG_NOTE].offset;
-    c->note_len = head->note_len;
-    c->sums_at = want[CATALOG_SUMS].offset;
-    c->n_sums = want[CATALOG_SUMS].len / 8;
-    c->tops_at = want[CATALOG_TOPS].offset;
-    if (hash_of(c->data + c->tops_at, want[CATALOG_TOPS].len) != head->tops_sum)
-        return fail_at(reason, TAMIS_ECHECKSUM, c->tops_at,
+    c->table = catalog_table_of(&c->schema, &c->head, c->at[CATALOG_TABLE].offset);
+    if (hash_of(c->data + tops->offset, tops->len) != c->head.tops_sum)
+        return fail_at(reason, TAMIS_ECHECKSUM, tops->offset,
                        "the checksum of the checksums does not match");
     return TAMIS_OK;
 }
@@ -235,23 +221,22 @@ static tamis_error place_sections(tamis_catalog *c, const struct container *box,
 static tamis_error make_room(tamis_catalog *c, tamis_reason *reason)
 {
     const tamis_allocator *a = &c->allocator;
-    uint64_t sums = (c->n_sums * 8 + CATALOG_PAGE - 1) / CATALOG_PAGE;
-    c->shapes = mem_new0(a, c->n_shapes, sizeof *c->shapes);
-    c->strips = mem_new0(a, c->n_strips, sizeof *c->strips);
-    c->fronts = mem_new0(a, c->n_fronts, sizeof *c->fronts);
-    c->checked = mem_new0(a, c->n_sums / 64 + 1, sizeof *c->checked);
-    c->checked_sums = mem_new0(a, sums / 64 + 1, sizeof *c->checked_sums);
+    c->shapes = mem_new0(a, c->head.shapes, sizeof *c->shapes);
+    c->strips = mem_new0(a, c->head.strips, sizeof *c->strips);
+    c->fronts = mem_new0(a, c->head.fronts, sizeof *c->fronts);
+    c->checked = mem_new0(a, CHECKED_WORDS(c, CATALOG_SUMS), sizeof *c->checked);
+    c->checked_sums = mem_new0(a, CHECKED_WORDS(c, CATALOG_TOPS), sizeof *c->checked_sums);
     if (!c->shapes || !c->strips || !c->fronts || !c->checked || !c->checked_sums)
         return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
     return TAMIS_OK;
 }
 
-static tamis_error parse_shapes(tamis_catalog *c, const uint8_t *from, tamis_reason *reason)
+static tamis_error parse_shapes(tamis_catalog *c, tamis_reason *reason)
 {
-    for (uint32_t i = 0; i < c->n_shapes; i++) {
+    for (uint32_t i = 0; i < c->head.shapes; i++) {
         struct catalog_shape *s = &c->shapes[i];
-        struct cursor at = cursor_read(from + (size_t)SHAPE_LEN * i, SHAPE_LEN);
-        uint64_t offset = (uint64_t)(at.from - c->data);
+        uint64_t offset = c->table.shapes + SHAPE_LEN * (uint64_t)i;
+        struct cursor at = cursor_read(c->data + offset, SHAPE_LEN);
         shape_fields(&at, s);
         struct shape shape = {TAMIS_SPREAD, s->plan.units, s->plan.k};
         if (at.wrong)
@@ -263,57 +248,57 @@ static tamis_error parse_shapes(tamis_catalog *c, const uint8_t *from, tamis_rea
     return TAMIS_OK;
 }
 
-static tamis_error parse_strips(tamis_catalog *c, const uint8_t *from, tamis_reason *reason)
+static tamis_error parse_strips(tamis_catalog *c, tamis_reason *reason)
 {
-    uint64_t end = c->strips_at, column = 0;
+    uint64_t end = c->at[CATALOG_STRIPS].offset, column = 0;
     memset(c->first, 0xff, sizeof c->first);
-    for (uint32_t i = 0; i < c->n_strips; i++) {
+    for (uint32_t i = 0; i < c->head.strips; i++) {
         struct catalog_strip *s = &c->strips[i];
-        struct cursor at = cursor_read(from + (size_t)STRIP_LEN * i, STRIP_LEN);
-        uint64_t offset = (uint64_t)(at.from - c->data);
+        uint64_t offset = c->table.strips + STRIP_LEN * (uint64_t)i;
+        struct cursor at = cursor_read(c->data + offset, STRIP_LEN);
         strip_fields(&at, s);
-        if (at.wrong || s->shape >= c->n_shapes || !strip_width_valid(s->width) || s->n == 0 ||
+        if (at.wrong || s->shape >= c->head.shapes || !strip_width_valid(s->width) || s->n == 0 ||
             strip_width(s->n) != s->width)
             return wrong_at(reason, offset, "a strip is impossible");
         s->offset = round_up(end, SECTION_ALIGN);
         s->column = column;
         column += s->n;
         end = s->offset + strip_len(c->shapes[s->shape].plan.units, s->width);
-        if (end > c->strips_at + c->strips_len || column > c->columns)
+        if (end > c->at[CATALOG_STRIPS].offset + c->head.strips_len || column > c->head.columns)
             return wrong_at(reason, offset, "a strip lies past the end");
         uint32_t *first = &c->first[c->shapes[s->shape].relation];
         s->next = *first;
         *first = i;
     }
-    if (end != c->strips_at + c->strips_len || column != c->columns)
-        return wrong_at(reason, c->strips_at, "the strips do not match the table");
+    if (end != c->at[CATALOG_STRIPS].offset + c->head.strips_len || column != c->head.columns)
+        return wrong_at(reason, c->at[CATALOG_STRIPS].offset, "the strips do not match the table");
     return TAMIS_OK;
 }
 
-static tamis_error parse_fronts(tamis_catalog *c, const uint8_t *from, tamis_reason *reason)
+static tamis_error parse_fronts(tamis_catalog *c, tamis_reason *reason)
 {
-    uint64_t end = c->fronts_at;
+    uint64_t end = c->at[CATALOG_FRONTS].offset;
     uint32_t *last[TAMIS_ATTRIBUTES_MAX], fronts[TAMIS_ATTRIBUTES_MAX] = {0};
     memset(c->first_front, 0xff, sizeof c->first_front);
     for (uint32_t i = 0; i < TAMIS_ATTRIBUTES_MAX; i++)
         last[i] = &c->first_front[i];
-    for (uint32_t i = 0; i < c->n_fronts; i++) {
+    for (uint32_t i = 0; i < c->head.fronts; i++) {
         struct catalog_front *f = &c->fronts[i];
-        struct cursor at = cursor_read(from + (size_t)FRONT_LEN * i, FRONT_LEN);
-        uint64_t offset = (uint64_t)(at.from - c->data);
+        uint64_t offset = c->table.fronts + FRONT_LEN * (uint64_t)i;
+        struct cursor at = cursor_read(c->data + offset, FRONT_LEN);
         front_fields(&at, f);
         if (at.wrong || !front_valid(f, &c->schema) || fronts[f->attribute]++ == FRONTS_MAX)
             return wrong_at(reason, offset, "a front is impossible");
         f->offset = round_up(end, SECTION_ALIGN);
         end = f->offset + front_len(f);
-        if (end > c->fronts_at + c->fronts_len)
+        if (end > c->at[CATALOG_FRONTS].offset + c->head.fronts_len)
             return wrong_at(reason, offset, "a front lies past the end");
         f->next = STRIP_NONE; /* keeps their order */
         *last[f->attribute] = i;
         last[f->attribute] = &f->next;
     }
-    if (end != c->fronts_at + c->fronts_len)
-        return wrong_at(reason, c->fronts_at, "the fronts do not match the table");
+    if (end != c->at[CATALOG_FRONTS].offset + c->head.fronts_len)
+        return wrong_at(reason, c->at[CATALOG_FRONTS].offset, "the fronts do not match the table");
     return TAMIS_OK;
 }
 
@@ -328,46 +313,37 @@ static void passed(const tamis_catalog *c, uint64_t at, uint64_t *last)
 
 static tamis_error check_segments(const tamis_catalog *c, tamis_reason *reason)
 {
-    uint64_t before = 0, at = (uint64_t)(c->column_segments - c->data), last = at;
-    for (uint64_t i = 0; i < c->columns; i++, at += 4) {
+    uint64_t before = 0, at = c->table.columns, last = at;
+    for (uint64_t i = 0; i < c->head.columns; i++, at += 4) {
         uint32_t segment;
         if (!catalog_column_segment(c, i, &segment, reason))
             return TAMIS_EFORMAT;
         passed(c, at, &last);
     }
-    at = (uint64_t)(c->tag_ends - c->data);
-    for (uint64_t i = 0; i < c->segments; i++, at += 8) {
+    at = c->table.tag_ends;
+    for (uint64_t i = 0; i < c->head.segments; i++, at += 8) {
         uint64_t end = fetch_u64(c->data + at);
-        if (end < before || end > c->tags_len)
+        if (end < before || end > c->head.tags_len)
             return wrong_at(reason, at, "a tag ends out of order");
         before = end;
         passed(c, at, &last);
     }
-    if (before != c->tags_len)
-        return wrong_at(reason, (uint64_t)(c->tags - c->data), "tags do not belong to a segment");
+    if (before != c->head.tags_len)
+        return wrong_at(reason, c->at[CATALOG_TAGS].offset, "tags do not belong to a segment");
     return TAMIS_OK;
 }
 
-static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head,
-                               const struct section *sections, tamis_reason *reason)
+static tamis_error parse_table(tamis_catalog *c, tamis_reason *reason)
 {
-    uint64_t from = sections[CATALOG_TABLE].offset;
-    const uint8_t *start = c->data + from;
-    struct catalog_table t = catalog_table_of(&c->schema, head);
+    uint64_t from = c->table.shapes;
     /* including tags and note */
-    tamis_error e = catalog_check_long(c, from, c->sums_at - from, reason);
-    c->column_segments = start + t.columns;
-    c->records = start + t.records;
-    c->texts = start + t.texts;
-    c->tag_ends = start + t.tag_ends;
-    c->distinct = start + t.distinct;
-    c->bounds = start + t.bounds;
+    tamis_error e = catalog_check_long(c, from, c->at[CATALOG_SUMS].offset - from, reason);
     if (e == TAMIS_OK)
-        e = parse_shapes(c, start, reason);
+        e = parse_shapes(c, reason);
     if (e == TAMIS_OK)
-        e = parse_strips(c, start + t.strips, reason);
+        e = parse_strips(c, reason);
     if (e == TAMIS_OK)
-        e = parse_fronts(c, start + t.fronts, reason);
+        e = parse_fronts(c, reason);
     if (e == TAMIS_OK)
         e = check_segments(c, reason);
     return e;
@@ -376,8 +352,6 @@ static tamis_error parse_table(tamis_catalog *c, const struct catalog_head *head
 static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_reason *reason)
 {
     struct container box;
-    struct catalog_head head;
-    struct section sections[CATALOG_SECTIONS];
     const uint8_t *own = (const uint8_t[TAMIS_KEY_LEN]){0};
     tamis_error e = container_open(&box, c->data, c->len, KIND_CATALOG, reason);
     if (e == TAMIS_OK && (ask || box.has_key))
@@ -387,13 +361,13 @@ static tamis_error fill(tamis_catalog *c, const uint8_t *key, bool ask, tamis_re
     if (e != TAMIS_OK)
         return e;
     c->family.has_key = box.has_key;
-    e = parse_body(c, &box, &head, reason);
+    e = parse_body(c, &box, reason);
     if (e == TAMIS_OK)
-        e = place_sections(c, &box, &head, sections, reason);
+        e = place_sections(c, &box, reason);
     if (e == TAMIS_OK)
         e = make_room(c, reason);
     if (e == TAMIS_OK)
-        e = parse_table(c, &head, sections, reason);
+        e = parse_table(c, reason);
     return e;
 }
 
@@ -425,17 +399,18 @@ static tamis_error check_strip(const tamis_catalog *c, const struct catalog_stri
 
 static tamis_error check_all(const tamis_catalog *c, tamis_reason *reason)
 {
-    uint64_t end = c->strips_at, last = end;
-    tamis_error e = catalog_check_long(c, c->payload, c->sums_at - c->payload, reason);
-    if (e == TAMIS_OK && c->n_sums == 0 && c->sums_at != c->payload)
-        e = wrong_at(reason, c->sums_at, "pages have no checksums");
-    for (uint32_t i = 0; i < c->n_strips && e == TAMIS_OK; i++) {
+    uint64_t end = c->at[CATALOG_STRIPS].offset, last = end;
+    tamis_error e =
+        catalog_check_long(c, c->payload, c->at[CATALOG_SUMS].offset - c->payload, reason);
+    if (e == TAMIS_OK && c->at[CATALOG_SUMS].len == 0 && c->at[CATALOG_SUMS].offset != c->payload)
+        e = wrong_at(reason, c->at[CATALOG_SUMS].offset, "pages have no checksums");
+    for (uint32_t i = 0; i < c->head.strips && e == TAMIS_OK; i++) {
         e = check_strip(c, &c->strips[i], end, &last, reason);
         end = c->strips[i].offset +
               strip_len(c->shapes[c->strips[i].shape].plan.units, c->strips[i].width);
     }
-    end = c->fronts_at;
-    for (uint32_t i = 0; i < c->n_fronts && e == TAMIS_OK; i++) {
+    end = c->at[CATALOG_FRONTS].offset;
+    for (uint32_t i = 0; i < c->head.fronts && e == TAMIS_OK; i++) {
         if (!bytes_are_zero(c->data + end, c->fronts[i].offset - end))
             return wrong_at(reason, end, "the padding of a front is not zero");
         e = front_check(c, &c->fronts[i], reason);

@@ -8,25 +8,6 @@
 #include "format/format.h"
 #include "tamis/catalog.h"
 
-enum {
-    CATALOG_STRIPS,
-    CATALOG_FRONTS,
-    CATALOG_TABLE,
-    CATALOG_TAGS,
-    CATALOG_NOTE,
-    CATALOG_SUMS,
-    CATALOG_TOPS
-};
-#define CATALOG_SECTIONS 7
-
-/* The body without the schema. */
-struct catalog_head {
-    uint64_t segments, shapes, strips, columns;
-    uint64_t strips_len, tags_len, note_len;
-    uint64_t tops_sum; /* checksum of the last section */
-    uint64_t fronts, fronts_len;
-};
-
 uint64_t catalog_body_len(const tamis_schema *schema);
 void catalog_body(const tamis_schema *schema, const struct catalog_head *head, uint8_t *body);
 /* Computes the positions of the sections, which start at `at`, the end of the header; returns
@@ -34,14 +15,9 @@ void catalog_body(const tamis_schema *schema, const struct catalog_head *head, u
 uint64_t catalog_sections(const tamis_schema *schema, const struct catalog_head *head, uint64_t at,
                           struct section out[CATALOG_SECTIONS]);
 
-/* The table: shapes, strips, fronts, the segments of columns; then for every segment its
-   records, text and the end of its tag; for every relation the distinct values, and for every
-   ordered attribute the bounds, of each segment. */
-struct catalog_table { /* offset of each part from the beginning of the table; shapes are at 0 */
-    uint64_t strips, fronts, columns, records, texts, tag_ends, distinct, bounds, len;
-};
-
-struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head);
+/* The table from `at` on. */
+struct catalog_table catalog_table_of(const tamis_schema *schema, const struct catalog_head *head,
+                                      uint64_t at);
 #define SHAPE_LEN  40
 #define STRIP_LEN  16
 #define FRONT_LEN  40

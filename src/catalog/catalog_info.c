@@ -8,13 +8,12 @@
 void catalog_dispose(tamis_catalog *c)
 {
     const tamis_allocator *a = &c->allocator;
-    uint64_t sums = (c->n_sums * sizeof(uint64_t) + CATALOG_PAGE - 1) / CATALOG_PAGE;
     family_free(&c->family, a);
-    mem_free(a, c->shapes, c->n_shapes, sizeof *c->shapes);
-    mem_free(a, c->strips, c->n_strips, sizeof *c->strips);
-    mem_free(a, c->fronts, c->n_fronts, sizeof *c->fronts);
-    mem_free(a, c->checked, c->n_sums / 64 + 1, sizeof *c->checked);
-    mem_free(a, c->checked_sums, sums / 64 + 1, sizeof *c->checked_sums);
+    mem_free(a, c->shapes, c->head.shapes, sizeof *c->shapes);
+    mem_free(a, c->strips, c->head.strips, sizeof *c->strips);
+    mem_free(a, c->fronts, c->head.fronts, sizeof *c->fronts);
+    mem_free(a, c->checked, CHECKED_WORDS(c, CATALOG_SUMS), sizeof *c->checked);
+    mem_free(a, c->checked_sums, CHECKED_WORDS(c, CATALOG_TOPS), sizeof *c->checked_sums);
     mem_free(a, c, 1, sizeof *c);
 }
 
@@ -46,43 +45,48 @@ bool tamis_catalog_key(const tamis_catalog *c, uint8_t key[TAMIS_KEY_LEN])
 
 uint64_t tamis_catalog_segments(const tamis_catalog *c)
 {
-    return c->segments;
+    return c->head.segments;
 }
 
 const void *tamis_catalog_tag(const tamis_catalog *c, uint64_t segment, size_t *len)
 {
-    if (segment >= c->segments) {
+    if (segment >= c->head.segments) {
         *len = 0;
         return NULL;
     }
-    const uint8_t *at = c->tag_ends + segment * sizeof(uint64_t);
+    const uint8_t *at = c->data + c->table.tag_ends + segment * sizeof(uint64_t);
     uint64_t from = segment ? fetch_u64(at - sizeof(uint64_t)) : 0, end = fetch_u64(at);
     /* false: the file was modified since it was opened */
-    bool there = from <= end && end <= c->tags_len;
+    bool there = from <= end && end <= c->head.tags_len;
     *len = there ? (size_t)(end - from) : 0;
-    return there ? c->tags + from : NULL;
+    return there ? c->data + c->at[CATALOG_TAGS].offset + from : NULL;
 }
 
 const void *tamis_catalog_note(const tamis_catalog *c, size_t *len)
 {
-    *len = (size_t)c->note_len;
-    return c->note;
+    *len = (size_t)c->head.note_len;
+    return c->data + c->at[CATALOG_NOTE].offset;
 }
 
 uint64_t tamis_catalog_records(const tamis_catalog *c, uint64_t segment)
 {
-    return segment < c->segments ? get_u64(c->records + segment * sizeof(uint64_t)) : 0;
+    return segment < c->head.segments
+               ? get_u64(c->data + c->table.records + segment * sizeof(uint64_t))
+               : 0;
 }
 
 uint64_t catalog_text(const tamis_catalog *c, uint64_t segment)
 {
-    return segment < c->segments ? get_u64(c->texts + segment * sizeof(uint64_t)) : 0;
+    return segment < c->head.segments
+               ? get_u64(c->data + c->table.texts + segment * sizeof(uint64_t))
+               : 0;
 }
 
 bool tamis_catalog_bounds(const tamis_catalog *c, uint64_t segment, uint32_t attribute,
                           tamis_range *bounds)
 {
-    if (segment >= c->segments || !tamis_type_ordered(tamis_schema_type(&c->schema, attribute)))
+    if (segment >= c->head.segments ||
+        !tamis_type_ordered(tamis_schema_type(&c->schema, attribute)))
         return false;
     *bounds = catalog_bounds(c, segment, attribute);
     return tamis_order_compare(bounds->low, bounds->high) <= 0;
@@ -95,11 +99,11 @@ void tamis_catalog_info(const tamis_catalog *c, tamis_catalog_facts *facts)
                                    .verifier = c->schema.verifier,
                                    .hash = c->family.hash,
                                    .has_key = c->family.has_key,
-                                   .segments = c->segments,
+                                   .segments = c->head.segments,
                                    .bytes = c->len,
-                                   .strips = c->n_strips,
+                                   .strips = c->head.strips,
                                    .fpp = c->schema.fpp};
-    for (uint64_t i = 0; i < c->segments; i++) {
+    for (uint64_t i = 0; i < c->head.segments; i++) {
         facts->records += tamis_catalog_records(c, i);
         facts->text += catalog_text(c, i);
     }
@@ -148,11 +152,11 @@ bool tamis_catalog_relation(const tamis_catalog *c, uint32_t i, tamis_relation_f
     if (i >= schema_relations(&c->schema))
         return false;
     *facts = (tamis_relation_facts){.mask = schema_mask(&c->schema, i), .fpp = c->schema.fpp};
-    for (uint32_t s = 0; s < c->n_shapes; s++)
+    for (uint32_t s = 0; s < c->head.shapes; s++)
         facts->shapes += c->shapes[s].relation == i;
     for (uint32_t s = c->first[i]; s != STRIP_NONE; s = c->strips[s].next)
         strip_facts(c, &c->strips[s], i, facts);
-    for (uint64_t s = 0; s < c->segments; s++) {
+    for (uint64_t s = 0; s < c->head.segments; s++) {
         uint64_t distinct = catalog_distinct(c, s, i);
         if (distinct == DISTINCT_UNKNOWN)
             continue;

@@ -123,12 +123,12 @@ static void join_all(struct joining *j, const uint64_t *segments)
 {
     for (uint32_t i = 0; i < j->w->schema.attributes; i++)
         j->w->fronts[i].lost = true;
-    for (uint64_t i = 0; i < j->from->segments && !j->w->failed; i++) {
+    for (uint64_t i = 0; i < j->from->head.segments && !j->w->failed; i++) {
         j->number[i] = STRIP_NONE;
         if (!segments || segments[i >> 6] >> (i & 63) & 1)
             segment_join(j, i);
     }
-    for (uint32_t i = 0; i < j->from->n_strips && !j->w->failed; i++)
+    for (uint32_t i = 0; i < j->from->head.strips && !j->w->failed; i++)
         strip_join(j, &j->from->strips[i]);
 }
 
@@ -139,7 +139,7 @@ tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *fro
     if (!tamis_schema_alike(&w->schema, &from->schema))
         return fail(reason, TAMIS_EARG,
                     "the joined catalog has different attributes or a different key");
-    j.number = mem_new(&w->allocator, from->segments + 1, sizeof *j.number);
+    j.number = mem_new(&w->allocator, from->head.segments + 1, sizeof *j.number);
     j.words = mem_new(&w->allocator, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
     pthread_mutex_lock(&w->lock);
     tamis_error e = writer_ready(w, reason);
@@ -151,7 +151,7 @@ tamis_error tamis_catalog_join(tamis_catalog_writer *w, const tamis_catalog *fro
         e = writer_ready(w, reason);
     }
     pthread_mutex_unlock(&w->lock);
-    mem_free(&w->allocator, j.number, from->segments + 1, sizeof *j.number);
+    mem_free(&w->allocator, j.number, from->head.segments + 1, sizeof *j.number);
     mem_free(&w->allocator, j.words, (size_t)STRIP_COLUMNS * JOIN_WORDS, sizeof *j.words);
     return e;
 }

@@ -89,7 +89,7 @@ void writer_column(tamis_catalog_writer *w, uint32_t shape, struct column_source
 static void count_used(tamis_catalog_writer *w)
 {
     const tamis_catalog *old = w->old;
-    for (uint32_t i = 0; !w->used_known && old && i < old->n_strips; i++)
+    for (uint32_t i = 0; !w->used_known && old && i < old->head.strips; i++)
         for (uint32_t j = 0; j < old->strips[i].n; j++) {
             uint32_t segment; /* a wrong number is found when the columns are read */
             const struct catalog_shape *shape = &old->shapes[old->strips[i].shape];
@@ -364,7 +364,7 @@ tamis_error tamis_catalog_put(tamis_catalog_writer *w, tamis_gather *g, const vo
 static tamis_error old_segment(const tamis_catalog_writer *w, uint64_t segment,
                                tamis_reason *reason)
 {
-    uint64_t n = w->old ? w->old->segments : 0;
+    uint64_t n = w->old ? w->old->head.segments : 0;
     tamis_error e = writer_ready(w, reason);
     if (e == TAMIS_OK && segment >= n)
         e = fail(reason, TAMIS_EARG, "no segment %llu: the old file has %llu",

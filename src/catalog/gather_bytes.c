@@ -41,7 +41,7 @@ tamis_error tamis_gather_merge(tamis_gather *g, tamis_gather *from, uint64_t wit
 tamis_error tamis_gather_bounds(tamis_gather *g, const tamis_catalog *c, uint64_t segment,
                                 tamis_reason *reason)
 {
-    if (!tamis_schema_alike(g->schema, &c->schema) || segment >= c->segments)
+    if (!tamis_schema_alike(g->schema, &c->schema) || segment >= c->head.segments)
         return fail(reason, TAMIS_EARG, "the gathered keys belong to another schema");
     for (uint32_t r = 0; r < g->relations; r++)
         g->unknown[r] = true;

@@ -111,16 +111,16 @@ static void put_bounds(tamis_catalog_writer *w)
 /* Writes the table at `at`. */
 static void put_table(tamis_catalog_writer *w, const struct catalog_head *head, uint64_t at)
 {
-    struct catalog_table t = catalog_table_of(&w->schema, head);
+    struct catalog_table t = catalog_table_of(&w->schema, head, at);
     new_file_fill(w, at);
     put_shapes(w);
     put_columns(w);
-    new_file_fill(w, at + t.records);
+    new_file_fill(w, t.records);
     put_each(w, records_of, false);
     put_each(w, text_of, false);
     put_each(w, tag_of, true);
     put_distinct(w);
-    new_file_fill(w, at + t.bounds);
+    new_file_fill(w, t.bounds);
     put_bounds(w);
 }
 

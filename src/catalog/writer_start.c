@@ -102,7 +102,7 @@ static void take_facts(tamis_catalog_writer *w, uint64_t segment)
 static void take_old(tamis_catalog_writer *w)
 {
     const tamis_catalog *old = w->old;
-    for (uint64_t i = 0; i < old->segments && !w->failed; i++) {
+    for (uint64_t i = 0; i < old->head.segments && !w->failed; i++) {
         size_t len;
         tamis_catalog_tag(old, i, &len);
         const struct segment_work s = {.records = tamis_catalog_records(old, i),
@@ -112,9 +112,9 @@ static void take_old(tamis_catalog_writer *w)
         if (writer_segment(w, &s))
             take_facts(w, i);
     }
-    for (uint32_t i = 0; i < old->n_shapes && !w->failed; i++)
+    for (uint32_t i = 0; i < old->head.shapes && !w->failed; i++)
         writer_shape(w, relation_now(w, old->shapes[i].relation), &old->shapes[i].plan);
-    w->planned = old->n_shapes > 0;
+    w->planned = old->head.shapes > 0;
     tamis_catalog_rest(old);
 }
 

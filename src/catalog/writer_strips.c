@@ -286,13 +286,13 @@ static void strip_take(tamis_catalog_writer *w, const struct catalog_strip *stri
    one that does not, and nothing will be added. Shapes of the old version keep their numbers. */
 void strips_keep(tamis_catalog_writer *w)
 {
-    for (uint32_t i = 0; w->old && i < w->old->n_strips && !w->failed; i++) {
+    for (uint32_t i = 0; w->old && i < w->old->head.strips && !w->failed; i++) {
         const struct catalog_strip *strip = &w->old->strips[i];
         uint64_t len = strip_len(w->old->shapes[strip->shape].plan.units, strip->width);
         uint32_t segments[STRIP_COLUMNS], live = strip_segments(w, strip, segments), others = 0;
         if (w->failed || live == 0)
             continue;
-        for (uint32_t j = 0; j < w->old->n_strips; j++)
+        for (uint32_t j = 0; j < w->old->head.strips; j++)
             others += j != i && w->old->strips[j].shape == strip->shape &&
                       w->old->strips[j].n < STRIP_COLUMNS / 2;
         bool full = strip->n >= STRIP_COLUMNS / 2 && 4 * live >= 3 * strip->n;
