@@ -183,33 +183,19 @@ static void explain(const struct find *f, const struct target *t, const struct s
     report_end();
 }
 
-static void output_of(struct find *f, const struct target *t)
-{
-    f->output.name = t->name;
-    f->output.column = t->column;
-    f->output.n_fields = t->n_fields;
-}
-
 static int read_places(struct find *f, struct target *t)
 {
-    output_of(f, t);
-    struct scan s = {.inputs = &t->inputs,
-                     .sight = &t->sight,
-                     .missed = &t->missed,
-                     .base = t->base,
-                     .question = &t->question,
+    f->output.target = t;
+    struct scan s = {.target = t,
                      .output = &f->output,
                      .header = &f->header,
                      .tally = f->asked.count_by ? &f->tally : NULL,
-                     .places = &t->places,
                      .threads = (unsigned)f->threads,
                      .limit = f->asked.limited && !f->asked.count_by ? f->asked.limit - f->matches
-                                                                     : UINT64_MAX,
-                     .hit = t->hit};
+                                                                     : UINT64_MAX};
     if (!scan_run(&s))
         return TROUBLE;
     f->matches += s.matches;
-    t->seen = s.seen;
     if (f->explain)
         explain(f, t, &s);
     else if (s.timeless)
@@ -332,7 +318,7 @@ static int find_all(struct find *f)
     for (size_t i = 0; i < f->n; i++)
         if (!ask(&f->target[i]))
             return TROUBLE;
-    output_of(f, &f->target[0]);
+    f->output.target = f->target;
     if (f->output.form == OUT_FIELDS)
         out_header(&f->output);
     size_t asked = 0;

@@ -13,6 +13,8 @@
 #include "inputs.h"
 #include "question_check.h"
 
+struct target; /* a catalog that is queried: find_target.h */
+
 /* The column with the times of records of such an input, or NO_COLUMN. */
 size_t question_period_of(const struct question *question, const struct dialect *dialect);
 
@@ -107,12 +109,10 @@ enum out_form { OUT_NOTHING, OUT_RECORDS, OUT_FIELDS, OUT_JSON, OUT_TALLY };
 
 struct output {
     enum out_form form;
-    bool file, line, tag;    /* printed before the record */
-    bool terminal, colour;   /* properties of the output */
-    bool chosen;             /* the fields were given by the user */
-    const char *const *name; /* names of the fields to print */
-    const size_t *column;    /* their columns in the question */
-    size_t n_fields;
+    bool file, line, tag;        /* printed before the record */
+    bool terminal, colour;       /* properties of the output */
+    bool chosen;                 /* the fields were given by the user */
+    const struct target *target; /* its fields are printed */
 };
 
 /* A matching record. */
@@ -130,25 +130,18 @@ void out_record(const struct output *output, struct bytes *to, const struct foun
 /* ---- reading --------------------------------------------------------------------------------- */
 
 struct scan {
-    const struct inputs *inputs;
-    const struct sight *sight;
-    const char *base;
-    const struct question *question;
+    struct target *target; /* its places are read; what was hit, missed or seen is noted there */
     const struct output *output;
-    const struct places *places;
     unsigned threads;
     uint64_t limit; /* records; UINT64_MAX: all */
 
     struct bytes *header; /* for tables: the one printed last, to a terminal */
     struct tally *tally;  /* for OUT_TALLY */
-    uint64_t *hit;        /* bits: segments in which something matched */
     uint64_t matches;
     uint64_t timeless; /* records that match but have no time */
     uint64_t unseen;   /* bits: columns that no known record has */
-    uint64_t seen;     /* those of them that some record had */
     uint64_t bytes_read, text_read;
     uint64_t unindexed; /* bytes read that the catalog does not know */
-    struct missed *missed;
 };
 
 /* False: it complained and could not continue. */

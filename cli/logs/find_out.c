@@ -1,7 +1,7 @@
 /* Prints a matching record: the record itself, some of its fields, or JSON. */
 #include <string.h>
 
-#include "find.h"
+#include "find_target.h"
 #include "base/bytes.h"
 #include "ui/out.h"
 
@@ -46,7 +46,7 @@ static void json_field(const char *name, const struct read_value *v)
 static bool named_before(const struct output *o, size_t i)
 {
     for (size_t j = 0; j < i; j++)
-        if (o->column[j] == o->column[i])
+        if (o->target->column[j] == o->target->column[i])
             return true;
     return false;
 }
@@ -67,9 +67,9 @@ static void json_record(const struct output *o, const struct found *f)
         json_bytes("record", r->data, r->len);
     if (!f->json || o->chosen) {
         json_open("fields", '{');
-        for (size_t i = 0; i < o->n_fields; i++)
-            if (r->values[o->column[i]].state != VALUE_MISSING && !named_before(o, i))
-                json_field(o->name[i], &r->values[o->column[i]]);
+        for (size_t i = 0; i < o->target->n_fields; i++)
+            if (r->values[o->target->column[i]].state != VALUE_MISSING && !named_before(o, i))
+                json_field(o->target->name[i], &r->values[o->target->column[i]]);
         json_close();
     }
     json_close();
@@ -107,7 +107,7 @@ static void put_word(const char *text)
 static void put_cells(const struct output *o, const struct found *f)
 {
     const char *comma = "";
-    bool alone = o->n_fields == 1 && !o->tag && !o->file && !o->line;
+    bool alone = o->target->n_fields == 1 && !o->tag && !o->file && !o->line;
     if (o->tag) {
         put_word(f->check->tag);
         comma = ",";
@@ -121,8 +121,8 @@ static void put_cells(const struct output *o, const struct found *f)
         put_format("%s%llu", comma, (unsigned long long)f->line);
         comma = ",";
     }
-    for (size_t i = 0; i < o->n_fields; i++, comma = ",") {
-        const struct read_value *v = &f->record->values[o->column[i]];
+    for (size_t i = 0; i < o->target->n_fields; i++, comma = ",") {
+        const struct read_value *v = &f->record->values[o->target->column[i]];
         put_text(comma);
         if (alone && v->len == 0 && !v->next)
             put_text("\"\""); /* an empty line would not be a row */
@@ -137,9 +137,9 @@ void out_header(const struct output *o)
     put_text(o->tag ? "tag," : "");
     put_text(o->file ? "file," : "");
     put_text(o->line ? "line," : "");
-    for (size_t i = 0; i < o->n_fields; i++) {
+    for (size_t i = 0; i < o->target->n_fields; i++) {
         put_text(i ? "," : "");
-        put_word(o->name[i]);
+        put_word(o->target->name[i]);
     }
     put_text("\n");
 }

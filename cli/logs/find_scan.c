@@ -12,7 +12,7 @@
 
 #include "base/base.h"
 #include "base/err.h"
-#include "find.h"
+#include "find_target.h"
 #include "os/threads.h"
 #include "ui/out.h"
 
@@ -209,14 +209,14 @@ static bool note_end(struct place_group *g)
 /* A truncated input fails in each of its places, but counts once. */
 static void tell(struct party *p, size_t seen, tamis_error error, const tamis_reason *reason)
 {
-    const struct scan *s = p->scan;
-    const char *path = s->sight->seen[seen].path;
-    char *opened = base_join(s->base, path);
+    struct target *t = p->scan->target;
+    const char *path = t->sight.seen[seen].path;
+    char *opened = base_join(t->base, path);
     pthread_mutex_lock(&p->lock);
     if (!p->stop && p->told != seen) {
-        if (s->missed->n == 0)
-            s->missed->slow = error == TAMIS_EARG;
-        missed_add(s->missed, s->base, path, input_trouble(error, reason, opened ? opened : path),
+        if (t->missed.n == 0)
+            t->missed.slow = error == TAMIS_EARG;
+        missed_add(&t->missed, t->base, path, input_trouble(error, reason, opened ? opened : path),
                    false);
     }
     p->told = seen;
@@ -264,7 +264,7 @@ static bool keep_match(struct hand *h, struct place_group *g, const struct input
     if (h->party->plain)
         return keep_plain(h, g, r);
     if (o->form == OUT_TALLY)
-        return tally_add(&h->tally, &r->values[o->column[0]]);
+        return tally_add(&h->tally, &r->values[s->target->column[0]]);
     if (o->form == OUT_NOTHING)
         return s->limit == UINT64_MAX || note_end(g);
     enum read_format format = h->input->dialect.format;
@@ -344,33 +344,33 @@ static void hand_close(struct hand *h)
 /* Opens the input of a place; one that is read to the end is opened at its start. */
 static tamis_error hand_open(struct hand *h, const struct place *place, tamis_reason *reason)
 {
-    const struct scan *s = h->party->scan;
-    const struct seen *seen = &s->sight->seen[place->seen];
+    const struct target *t = h->party->scan->target;
+    const struct question *q = &t->question;
+    const struct seen *seen = &t->sight.seen[place->seen];
     bool known = place->kind != PLACE_WHOLE;
     if (h->seen == place->seen && place->kind == PLACE_PART)
         return TAMIS_OK;
     hand_close(h);
-    struct input_options options = {.dialect = s->inputs->dialect,
-                                    .segment = s->inputs->segment,
+    struct input_options options = {.dialect = t->inputs.dialect,
+                                    .segment = t->inputs.segment,
                                     .from = place->kind == PLACE_TAIL ? &place->where : NULL,
                                     .file = true,
-                                    .no_link = s->inputs->root[seen->root].folder};
+                                    .no_link = t->inputs.root[seen->root].folder};
     if (known)
-        entry_restore(&s->inputs->entry[seen->entry], &options.dialect);
-    h->path = base_join(s->base, seen->path);
+        entry_restore(&t->inputs.entry[seen->entry], &options.dialect);
+    h->path = base_join(t->base, seen->path);
     if (!h->path)
         return TAMIS_ENOMEM;
     tamis_error error = input_open(&h->input, h->path, &options, reason);
-    if (error == TAMIS_OK && known && !s->sight->trusted &&
+    if (error == TAMIS_OK && known && !t->sight.trusted &&
         (h->input->id.inode != seen->file.inode || h->input->size < seen->file.size))
         error = fail(reason, TAMIS_EIO, "replaced while it was searched");
     if (error == TAMIS_OK)
-        error =
-            selection_new(&h->selection, &h->input->dialect, s->question->name,
-                          s->question->n_columns, h->input->header, h->input->header_len, reason);
+        error = selection_new(&h->selection, &h->input->dialect, q->name, q->n_columns,
+                              h->input->header, h->input->header_len, reason);
     if (error == TAMIS_OK) {
-        h->check.period = question_period_of(s->question, &h->input->dialect);
-        needle_of(&h->needle, s->question, h->selection);
+        h->check.period = question_period_of(q, &h->input->dialect);
+        needle_of(&h->needle, q, h->selection);
     }
     if (error == TAMIS_OK)
         h->seen = place->kind == PLACE_PART ? place->seen : NOWHERE;
@@ -388,7 +388,7 @@ static void account(struct party *p, const struct place *place, uint64_t matches
     s->text_read += text;
     s->unindexed += place->kind == PLACE_PART ? 0 : bytes;
     if (matches && place->kind == PLACE_PART)
-        s->hit[place->segment / 64] |= UINT64_C(1) << place->segment % 64;
+        s->target->hit[place->segment / 64] |= UINT64_C(1) << place->segment % 64;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -443,7 +443,7 @@ static void scan_group(struct hand *h, struct place_group *g)
 {
     struct party *p = h->party;
     for (size_t i = g->first; i < g->first + g->n && !stopped(p); i++) {
-        const struct place *place = &p->scan->places->place[i];
+        const struct place *place = &p->scan->target->places.place[i];
         tamis_reason reason = {0};
         tamis_error error = hand_open(h, place, &reason);
         if (error == TAMIS_OK)
@@ -485,7 +485,7 @@ static void *work(void *context)
 /* Places that a decoder reaches only by reading what precedes them form one group. */
 static bool make_groups(struct party *p)
 {
-    const struct places *all = p->scan->places;
+    const struct places *all = &p->scan->target->places;
     p->group = calloc(all->n + 1, sizeof *p->group);
     if (!p->group)
         return false;
@@ -508,7 +508,7 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
         hands[i].party = p;
         hands[i].seen = NOWHERE;
         good = (hands[i].parser = parser_new()) != NULL &&
-               check_start(&hands[i].check, p->scan->question);
+               check_start(&hands[i].check, &p->scan->target->question);
     }
     if (good)
         threads_run(work, hands, sizeof *hands, n);
@@ -517,7 +517,7 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
         parser_free(hands[i].parser);
         input_text_free(&hands[i].text);
         p->scan->timeless += hands[i].check.timeless;
-        p->scan->seen |= hands[i].unseen;
+        p->scan->target->seen |= hands[i].unseen;
         check_end(&hands[i].check);
         good = (!good || !p->scan->tally || tally_merge(p->scan->tally, &hands[i].tally)) && good;
         tally_free(&hands[i].tally);
@@ -528,12 +528,13 @@ static bool run_party(struct party *p, struct hand *hands, unsigned n)
 bool scan_run(struct scan *s)
 {
     struct party p = {.scan = s, .told = NOWHERE};
-    for (size_t i = 0; i < s->question->n_columns && i < 64; i++)
-        s->unseen |= (uint64_t)s->question->column[i].unseen << i;
+    const struct question *q = &s->target->question;
+    for (size_t i = 0; i < q->n_columns && i < 64; i++)
+        s->unseen |= (uint64_t)q->column[i].unseen << i;
     p.plain = is_plain(s);
     p.lines = s->output->line || s->output->form == OUT_JSON;
-    for (size_t i = 0; i < s->question->n; i++) /* a slow expression is reported with its line */
-        p.lines |= s->question->clause[i].kind == CLAUSE_REGEX;
+    for (size_t i = 0; i < q->n; i++) /* a slow expression is reported with its line */
+        p.lines |= q->clause[i].kind == CLAUSE_REGEX;
     p.spare = calloc(s->threads, sizeof *p.spare);
     bool good = p.spare && make_groups(&p);
     unsigned n = s->threads < p.n ? s->threads : (unsigned)p.n;
