@@ -269,7 +269,7 @@ static bool sample_file(struct sample *s, const char *path, size_t most)
     if (error == TAMIS_OK && more) {
         s->input = input;
         s->first = s->records;
-        s->time.reference = text.reference;
+        s->time.reference = text.of.reference;
         s->text += text.len;
         s->prose |= input->dialect.format == READ_TEXT || input->dialect.format == READ_SYSLOG;
         error = reader_fields(input, &text, visit, s, &reason);

@@ -122,7 +122,7 @@ tamis_error text_gather(struct text_keys *keys, struct parser *parser,
     *t = (struct text_tally){.resume = json ? 0 : text->len};
     tamis_error error = parser_begin(parser, selection, text->data, text->len);
     parser_context(parser, text);
-    keys->clock.reference = text->reference;
+    keys->clock.reference = text->of.reference;
     while (error == TAMIS_OK && (parsed = parser_next(parser, &record)) != PARSED_END) {
         if (UNLIKELY(parsed == PARSED_NOMEM))
             return TAMIS_ENOMEM;

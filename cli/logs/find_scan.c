@@ -302,7 +302,7 @@ static tamis_error scan_text(struct hand *h, struct place_group *g,
     enum parsed parsed;
     struct seek seek;
     tamis_error error = seek_begin(&seek, h->parser, h->selection, &h->needle, &h->text);
-    h->check.time.reference = h->text.reference;
+    h->check.time.reference = h->text.of.reference;
     h->run = (struct span){h->text.data, 0};
     while (error == TAMIS_OK && *matches < s->limit &&
            (parsed = seek_next(&seek, &r)) != PARSED_END) {

@@ -111,11 +111,11 @@ void needle_of(struct needle *needle, const struct question *q, const struct sel
 static bool lines_alone(const struct dialect *dialect, const struct input_text *text,
                         const struct span *needle)
 {
-    if (dialect->format == READ_JSON || dialect->returns || text->len == 0 || text->turns ||
-        text->header)
+    if (dialect->format == READ_JSON || dialect->returns || text->len == 0 || text->of.turns ||
+        text->of.header)
         return false;
     if (dialect->format == READ_CSV)
-        return (text->lined && !memchr(needle->data, '"', needle->len) &&
+        return (text->of.lined && !memchr(needle->data, '"', needle->len) &&
                 !memchr(needle->data, '\r', needle->len)) ||
                !memchr(text->data, '"', text->len);
     return true;

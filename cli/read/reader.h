@@ -274,13 +274,7 @@ struct input_text {
     size_t len;
     uint8_t *memory;
     size_t capacity;
-    bool timed; /* as in the segment */
-    struct stamp time_before;
-    int64_t reference;
-    const uint8_t *header;
-    size_t header_len;
-    bool turns;
-    bool lined; /* as in the segment */
+    struct input_segment of; /* the segment; what it owns is still its owner's */
     bool passed,
         timed_behind; /* passed: from input_next(), with the lines in it and the time after it */
     uint64_t lines;

@@ -258,15 +258,15 @@ static tamis_error turn_over(struct input *input, const struct input_text *text,
 tamis_error input_turn(struct input *input, struct input_text *text)
 {
     struct input_private *own = input->own;
-    text->turns = input->header && !own->calm &&
-                  header_sees(&own->head, &input->dialect, text->data, text->len);
-    if (!text->turns)
+    text->of.turns = input->header && !own->calm &&
+                     header_sees(&own->head, &input->dialect, text->data, text->len);
+    if (!text->of.turns)
         return TAMIS_OK;
     tamis_error error = turn_over(input, text, text->len);
     if (error != TAMIS_OK)
         return error;
     const struct header *now = &own->turner.parser->head;
-    text->turns = own->turner.parser->turned;
+    text->of.turns = own->turner.parser->turned;
     if (now->len == own->head.len && memcmp(now->data, own->head.data, now->len) == 0)
         return TAMIS_OK;
     own->turned = true;
@@ -277,8 +277,8 @@ bool input_before(struct input *input, const struct input_text *text, size_t len
                   struct input_segment *segment)
 {
     struct input_private *own = input->own;
-    const uint8_t *header = text->header;
-    size_t header_len = text->header_len;
+    const uint8_t *header = text->of.header;
+    size_t header_len = text->of.header_len;
     bool good = true;
     pthread_mutex_lock(&own->lock);
     if (text->passed && len == text->len) {
@@ -287,8 +287,8 @@ bool input_before(struct input *input, const struct input_text *text, size_t len
     } else {
         segment->timed = input_time_of(input, text, len, &segment->time_before);
     }
-    segment->reference = text->reference;
-    if (text->turns && (good = turn_over(input, text, len) == TAMIS_OK) &&
+    segment->reference = text->of.reference;
+    if (text->of.turns && (good = turn_over(input, text, len) == TAMIS_OK) &&
         own->turner.parser->turned) {
         header = own->turner.parser->head.data;
         header_len = own->turner.parser->head.len;

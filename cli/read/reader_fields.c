@@ -266,7 +266,7 @@ static tamis_error find_names(const struct input *input, const struct input_text
             header_names(&input->dialect, input->header, input->header_len, names);
         else
             table_names(&input->dialect, text->data, text->len, false, names);
-        if (text->turns || text->header)
+        if (text->of.turns || text->of.header)
             error = later_names(input, text, names, reason);
         break;
     case READ_PATTERN:

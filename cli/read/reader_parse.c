@@ -168,25 +168,25 @@ bool parser_turn(struct parser *ps, const uint8_t *line, size_t len)
 void parser_piece(struct parser *ps, const struct input_text *text, const void *data, size_t len)
 {
     set_piece(ps, data, len);
-    ps->timed = text->timed;
-    ps->before = text->time_before;
+    ps->timed = text->of.timed;
+    ps->before = text->of.time_before;
 }
 
 void parser_context(struct parser *ps, const struct input_text *text)
 {
     const struct selection *s = ps->selection;
     ps->text = text->data;
-    ps->timed = text->timed;
-    ps->lined = text->lined;
-    ps->before = text->time_before;
-    ps->clock.reference = text->reference;
-    ps->turns = text->turns;
-    if (!text->header && !text->turns)
+    ps->timed = text->of.timed;
+    ps->lined = text->of.lined;
+    ps->before = text->of.time_before;
+    ps->clock.reference = text->of.reference;
+    ps->turns = text->of.turns;
+    if (!text->of.header && !text->of.turns)
         return;
-    const uint8_t *header = text->header ? text->header : s->header;
-    size_t len = text->header ? text->header_len : s->header_len;
+    const uint8_t *header = text->of.header ? text->of.header : s->header;
+    size_t len = text->of.header ? text->of.header_len : s->header_len;
     ps->full |= !header_set(&ps->head, &s->dialect, header, len);
-    if (text->header && !ps->full)
+    if (text->of.header && !ps->full)
         turn_selection(ps);
 }
 

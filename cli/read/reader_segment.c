@@ -149,18 +149,6 @@ static bool copy_of(const uint8_t *from, size_t len, uint8_t **to, size_t *to_le
     return *to || !len;
 }
 
-static void text_context(struct input_text *text, const struct input_segment *segment)
-{
-    text->timed = segment->timed;
-    text->time_before = segment->time_before;
-    text->reference = segment->reference;
-    text->header = segment->header;
-    text->header_len = segment->header_len;
-    text->turns = segment->turns;
-    text->lined = segment->lined;
-    text->passed = false;
-}
-
 /* Makes the first `end` bytes of the text a segment. */
 static tamis_error take_segment(struct growth *g, size_t end, struct input_segment *segment,
                                 tamis_reason *reason)
@@ -202,10 +190,11 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     }
     g->text->data = g->text->memory;
     g->text->len = end;
-    text_context(g->text, segment);
+    g->text->of = *segment;
+    g->text->passed = false;
     if (input_turn(g->input, g->text) != TAMIS_OK)
         return out_of_memory(g->input, reason);
-    segment->turns = g->text->turns;
+    segment->turns = g->text->of.turns;
     own->timed = input_time_of(g->input, g->text, end, &own->time_before);
     g->text->passed = true;
     g->text->timed_behind = own->timed;
@@ -388,7 +377,8 @@ tamis_error input_read(struct input *input, const struct input_segment *segment,
     if (error == TAMIS_OK) {
         text->data = text->memory + skip;
         text->len = (size_t)segment->len;
-        text_context(text, segment);
+        text->of = *segment;
+        text->passed = false;
     }
     return error;
 }

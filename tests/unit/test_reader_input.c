@@ -404,7 +404,7 @@ static void check_read(struct input *input, const struct kept *k, size_t i, stru
     const struct input_segment *s = &k->segment[i];
     tamis_error error = input_read(input, s, text, &reason);
     CHECK_MSG(error == TAMIS_OK, "%s, segment %zu: %s", input->path, i, reason.text);
-    CHECK(text->lined == s->lined);
+    CHECK(text->of.lined == s->lined);
     CHECK_MSG(text->len == s->len &&
                   memcmp(text->data, k->text.data + (s->offset - k->segment[0].offset), s->len) ==
                       0,
