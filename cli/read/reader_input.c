@@ -362,7 +362,7 @@ static tamis_error read_head(struct input *input, struct text_head *head, tamis_
         error = head_array(input, head, &from, reason);
     if (error != TAMIS_OK)
         return error;
-    input->own->offset = from;
+    input->own->next.offset = from;
     return TAMIS_OK;
 }
 
@@ -383,7 +383,7 @@ static tamis_error open_regular(struct input *input, const char *path, bool foll
     }
     input->regular = true;
     input->size = input->id.size;
-    input->own->reference = input->id.mtime / 1000000000;
+    input->own->next.reference = input->id.mtime / 1000000000;
     return TAMIS_OK;
 }
 
@@ -410,7 +410,7 @@ static tamis_error open_file(struct input *input, const char *path,
     /* Standard input may be in the middle of a file: reading continues from there. */
     input->regular = S_ISREG(st.st_mode) && !standard;
     input->size = input->regular ? (uint64_t)st.st_size : 0;
-    own->reference = input->regular ? (int64_t)st.st_mtime : (int64_t)time(NULL);
+    own->next.reference = input->regular ? (int64_t)st.st_mtime : (int64_t)time(NULL);
     return TAMIS_OK;
 }
 
@@ -460,10 +460,11 @@ static tamis_error start(struct input *input, const struct input_options *option
     struct text_head head = {0};
     tamis_error error = read_head(input, &head, reason);
     if (error == TAMIS_OK)
-        error = input_time_name(input, head.data + own->offset, head.len - own->offset, reason);
+        error = input_time_name(input, head.data + own->next.offset, head.len - own->next.offset,
+                                reason);
     if (error == TAMIS_OK) {
-        own->line = 1 + count_lines(head.data, own->offset);
-        if (!input_give_back(own, head.data + own->offset, head.len - own->offset))
+        own->next.line = 1 + count_lines(head.data, own->next.offset);
+        if (!input_give_back(own, head.data + own->next.offset, head.len - own->next.offset))
             error = fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     }
     free(head.data);

@@ -23,11 +23,8 @@ struct input_private {
     pthread_mutex_t lock; /* for all fields below */
     struct source *source;
     struct pushback back;
-    struct restart restart; /* of the next segment */
-    uint64_t offset, line;  /* likewise */
-    bool timed;             /* likewise */
-    struct stamp time_before;
-    int64_t reference; /* when the file was last written, in seconds */
+    struct restart restart;    /* of the next segment */
+    struct input_segment next; /* where it begins, its line, and what its times need */
     uint8_t *header;
     struct header head;    /* of the next segment */
     bool turned;           /* it is not the input's first header */

@@ -65,8 +65,8 @@ static size_t target_of(const struct growth *g)
     const struct source *source = own->source;
     if (g->input->kind == PACK_NONE || own->walking)
         return own->segment;
-    if (source->noted && source->point.out > own->offset + own->segment / 2)
-        return (size_t)(source->point.out - own->offset);
+    if (source->noted && source->point.out > own->next.offset + own->segment / 2)
+        return (size_t)(source->point.out - own->next.offset);
     return g->len / 2 >= own->segment ? g->len : 0;
 }
 
@@ -128,7 +128,7 @@ static tamis_error grow_segment(struct growth *g, size_t *end, tamis_reason *rea
         if (*end == 0 && g->len - g->cut.record > g->input->dialect.record_max + g->chunk)
             *end = g->cut.last;
         if (*end == 0 && g->len - g->cut.record > g->input->dialect.record_max + g->chunk)
-            return fail_at(reason, TAMIS_ELIMIT, g->input->own->offset + g->cut.record,
+            return fail_at(reason, TAMIS_ELIMIT, g->input->own->next.offset + g->cut.record,
                            "%.120s: a record is longer than %zu bytes", g->input->path,
                            g->input->dialect.record_max);
     }
@@ -155,21 +155,16 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
 {
     struct input_private *own = g->input->own;
     struct source *source = own->source;
-    *segment =
-        (struct input_segment){.offset = own->offset,
-                               .len = end,
-                               .line = own->line,
-                               .timed = own->timed,
-                               .time_before = own->time_before,
-                               .reference = own->reference,
-                               .lined = g->input->dialect.format == READ_CSV && !g->cut.folded};
+    *segment = own->next;
+    segment->len = end;
+    segment->lined = g->input->dialect.format == READ_CSV && !g->cut.folded;
     if (g->input->kind == PACK_NONE) {
-        segment->at = own->offset;
+        segment->at = own->next.offset;
         segment->at_len = end;
     } else {
         segment->at = own->restart.at;
         segment->at_len = source_at(source) - own->restart.at;
-        segment->skip = own->offset - own->restart.out;
+        segment->skip = own->next.offset - own->restart.out;
         if (!own->walking &&
             !copy_of(own->restart.blob, own->restart.len, &segment->restart, &segment->restart_len))
             return out_of_memory(g->input, reason);
@@ -179,10 +174,10 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
         return out_of_memory(g->input, reason);
     if (!input_give_back(own, g->text->memory + end, g->len - end))
         return out_of_memory(g->input, reason);
-    own->offset += end;
+    own->next.offset += end;
     g->text->lines = own->unlined ? 0 : count_lines(g->text->memory, end);
-    own->line += g->text->lines;
-    if (source->noted && source->point.out <= own->offset) {
+    own->next.line += g->text->lines;
+    if (source->noted && source->point.out <= own->next.offset) {
         free(own->restart.blob);
         own->restart = source->point;
         source->point = (struct restart){0};
@@ -195,10 +190,10 @@ static tamis_error take_segment(struct growth *g, size_t end, struct input_segme
     if (input_turn(g->input, g->text) != TAMIS_OK)
         return out_of_memory(g->input, reason);
     segment->turns = g->text->of.turns;
-    own->timed = input_time_of(g->input, g->text, end, &own->time_before);
+    own->next.timed = input_time_of(g->input, g->text, end, &own->next.time_before);
     g->text->passed = true;
-    g->text->timed_behind = own->timed;
-    g->text->time_behind = own->time_before;
+    g->text->timed_behind = own->next.timed;
+    g->text->time_behind = own->next.time_before;
     return TAMIS_OK;
 }
 
@@ -222,7 +217,8 @@ static tamis_error next_locked(struct input *input, struct input_segment *segmen
     g.cut.lines = own->lined;
     if (!own->source->noted &&
         !own->walking) { /* counted from the last point, so that frames of equal size are paired */
-        uint64_t far = own->restart.out + own->segment, near = own->offset + own->segment / 2 + 1;
+        uint64_t far = own->restart.out + own->segment,
+                 near = own->next.offset + own->segment / 2 + 1;
         own->source->want = far > near ? far : near;
     }
     if (!first_room(&g))
@@ -271,10 +267,10 @@ tamis_error input_go(struct input *input, const struct input_segment *to, struct
         return fail(reason, TAMIS_ENOMEM, "no memory to read %.120s", input->path);
     if (to->restart_len)
         memcpy(own->restart.blob, to->restart, to->restart_len);
-    own->offset = to->offset;
-    own->line = to->line;
-    own->timed = to->timed;
-    own->time_before = to->time_before;
+    own->next.offset = to->offset;
+    own->next.line = to->line;
+    own->next.timed = to->timed;
+    own->next.time_before = to->time_before;
     const uint8_t *header = to->header ? to->header : own->turned ? input->header : NULL;
     size_t header_len = to->header ? to->header_len : input->header_len;
     own->turned = to->header != NULL;
@@ -304,7 +300,7 @@ tamis_error input_walk(struct input *input, const struct input_segment *segment,
     own->unlined = !lines;
     own->calm = !segment->turns;
     own->lined = segment->lined;
-    own->reference = segment->reference;
+    own->next.reference = segment->reference;
     return TAMIS_OK;
 }
 
