@@ -322,7 +322,8 @@ bool update_plan(struct index_run *run, const struct inputs *old, const tamis_ca
     bool good = (p.fate && p.by_id) || no_memory("inputs");
     for (size_t i = 0; good && i < old->n; i++)
         p.fate[i].old = &old->entry[i];
-    good = good && sight_take(&sight, old, run->base, run->threads) && plan_entries(&p, &sight);
+    good = good && sight_take(&sight, old, run->base, (unsigned)run->threads) &&
+           plan_entries(&p, &sight);
     update->any |= update->fresh || update->changed || update->grown || update->gone ||
                    update->renamed || update->touched;
     if (good && update->any && catalog)

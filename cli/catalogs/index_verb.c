@@ -21,21 +21,21 @@
 #define SEGMENT_MAX ((uint64_t)1 << 30)
 
 struct index {
+    struct index_run run;
+    struct update plan;
     const char *out, *update, *attrs_text, *pattern, *records, *time, *zone;
     char *beside; /* INPUT.tamis */
     struct texts combos, include, exclude, append_only, forget;
     struct attrs attrs;
     double fpp;
     unsigned format, verifier;
-    uint64_t segment, threads;
+    uint64_t segment;
     char delimiter;
-    bool delimited, headless, strict, json, verbose, skip_unknown, newly_skipped, reread;
+    bool delimited, headless, json, verbose, skip_unknown, newly_skipped, reread;
     char here[256]; /* time zone of this machine */
     struct store_options files;
     struct fleet_publishing publish;
-    struct publisher *publisher;
     struct inputs known, inputs; /* as they were, and as they will be */
-    char *base;
     double start;
 };
 
@@ -48,7 +48,7 @@ static bool same_root(const struct index *x, const char *known, const char *path
     struct stat other;
     if (strcmp(known, path) == 0)
         return true;
-    char *opened = base_join(x->base, known);
+    char *opened = base_join(x->run.base, known);
     bool same = opened && stat(opened, &other) == 0 && other.st_dev == st->st_dev &&
                 other.st_ino == st->st_ino && (S_ISDIR(st->st_mode) || st->st_nlink == 1);
     free(opened);
@@ -65,7 +65,7 @@ static bool add_root(struct index *x, const char *given)
         return refuse("%s: %s: give files or folders", strerror(errno), given);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
         return refuse("not a file: %s: an input must be a file or folder, to be read again", given);
-    char *path = base_call(x->base, given);
+    char *path = base_call(x->run.base, given);
     for (size_t i = 0; path && i < x->known.n_roots; i++)
         if (same_root(x, x->known.root[i].path, path, &st)) {
             free(path);
@@ -78,7 +78,7 @@ static bool add_root(struct index *x, const char *given)
 
 static bool find_base(struct index *x, const char *catalog)
 {
-    char *here = base_of(catalog, &x->base) ? base_call(x->base, ".") : NULL;
+    char *here = base_of(catalog, &x->run.base) ? base_call(x->run.base, ".") : NULL;
     bool found = here != NULL;
     free(here);
     if (found)
@@ -90,7 +90,7 @@ static bool find_base(struct index *x, const char *catalog)
 static bool forget_root(struct index *x, const char *given)
 {
     struct stat st;
-    char *path = base_call(x->base, given);
+    char *path = base_call(x->run.base, given);
     uint32_t i = 0;
     if (stat(given, &st) != 0)
         st = (struct stat){0}; /* it is gone */
@@ -143,7 +143,7 @@ static bool set_scope(struct index *x, const struct words *words)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-static bool commit(struct index_run *run)
+static bool commit(const struct index_run *run)
 {
     struct bytes note = {0};
     tamis_reason reason = {0};
@@ -156,8 +156,9 @@ static bool commit(struct index_run *run)
 }
 
 /* Reads the tasks and writes the catalog. */
-static int finish(const struct index *x, struct index_run *run, const struct update *u)
+static int finish(struct index *x)
 {
+    struct index_run *run = &x->run;
     uint64_t records = 0;
     /* not before: while waiting for the lock, a signal simply ends the program */
     stop_catch();
@@ -167,8 +168,8 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
         return TROUBLE;
     for (size_t i = 0; i < run->inputs->n; i++)
         records += run->inputs->entry[i].count.records;
-    index_tell_passed(run, u);
-    index_report(run, x->update ? u : NULL, x->json, x->verbose, seconds() - x->start);
+    index_tell_passed(run, &x->plan);
+    index_report(run, x->update ? &x->plan : NULL, x->json, x->verbose, seconds() - x->start);
     if (run->publisher &&
         !publisher_send(run->publisher, run->schema, run->inputs, run->tally.failed))
         return TROUBLE;
@@ -179,15 +180,14 @@ static int finish(const struct index *x, struct index_run *run, const struct upd
 
 /* Summaries of what this run reads, if they are to be published: of everything, unless the
    earlier ones are of exactly this catalog. */
-static bool publishing_open(struct index *x, struct index_run *run, const void *note, size_t len)
+static bool publishing_open(struct index *x, const void *note, size_t len)
 {
     bool all;
     if (!x->publish.url)
         return true;
-    x->publisher = run->publisher =
-        publisher_open(&x->publish, x->update ? x->update : x->out, note, len, &all);
-    x->reread |= run->publisher && all && x->update;
-    return run->publisher != NULL;
+    x->run.publisher = publisher_open(&x->publish, x->run.path, note, len, &all);
+    x->reread |= x->run.publisher && all && x->update;
+    return x->run.publisher != NULL;
 }
 
 /* ---- a new catalog --------------------------------------------------------------------------- */
@@ -218,8 +218,9 @@ static uint64_t text_of(const struct index_run *run)
 }
 
 /* Chooses the attributes if none are given, and the types that are not given. */
-static bool choose(struct index *x, const struct index_run *run)
+static bool choose(struct index *x)
 {
+    const struct index_run *run = &x->run;
     size_t *entries = calloc(run->n_tasks + 1, sizeof *entries);
     if (!entries)
         return no_memory("inputs");
@@ -230,10 +231,10 @@ static bool choose(struct index *x, const struct index_run *run)
             x->attrs.list[i].type = TAMIS_TIME;
             x->attrs.typed[i] = true;
         }
-    bool good = choose_attributes(&x->inputs, x->base, entries, run->n_tasks, text_of(run),
+    bool good = choose_attributes(&x->inputs, x->run.base, entries, run->n_tasks, text_of(run),
                                   &x->attrs, x->verbose);
     free(entries);
-    if (good && x->publisher)
+    if (good && run->publisher)
         choose_times(&x->inputs, &x->attrs);
     return good;
 }
@@ -246,8 +247,9 @@ static bool begin(struct index_run *run, bool anew)
 }
 
 /* A new file; with the key of an old one that it replaces. */
-static bool create(struct index *x, struct index_run *run, const uint8_t *key, tamis_hash hash)
+static bool create(struct index *x, const uint8_t *key, tamis_hash hash)
 {
+    struct index_run *run = &x->run;
     tamis_reason reason = {0};
     uint8_t joined[TAMIS_KEY_LEN];
     if (run->publisher && publisher_key(run->publisher, joined, &hash))
@@ -285,11 +287,7 @@ static bool pattern_is_valid(const char *pattern)
 static int index_new(struct index *x, const struct words *words)
 {
     struct store store;
-    struct update update = {0};
-    struct index_run run = {
-        .inputs = &x->inputs, .path = x->out, .threads = (unsigned)x->threads, .strict = x->strict};
     bool good = find_base(x, x->out);
-    run.base = x->base;
     x->known.segment = x->segment;
     x->known.chosen = !x->attrs_text;
     time_zone_here(x->here, sizeof x->here);
@@ -304,21 +302,19 @@ static int index_new(struct index *x, const struct words *words)
                                         .time = x->time,
                                         .zone = x->zone ? x->zone : x->here};
     good = good && pattern_is_valid(x->pattern) && set_scope(x, words) &&
-           update_plan(&run, &x->known, NULL, &update);
-    good = good && publishing_open(x, &run, NULL, 0);
-    if (good && run.n_tasks == 0 && run.tally.failed == 0) {
-        const struct entry *e = update.passed ? &x->inputs.entry[update.first_passed] : NULL;
+           update_plan(&x->run, &x->known, NULL, &x->plan) && publishing_open(x, NULL, 0);
+    if (good && x->run.n_tasks == 0 && x->run.tally.failed == 0) {
+        const struct entry *e = x->plan.passed ? &x->inputs.entry[x->plan.first_passed] : NULL;
         good = refuse("no inputs: %s: no file in it can be read%s%s; see tamis help index",
                       words->word[0], e ? ", for example " : "", e ? e->passed : "");
     }
     int status = TROUBLE;
-    if (good && choose(x, &run) && store_lock(&store, x->out, &x->files)) {
-        if (may_replace(x->out) && create(x, &run, NULL, 0))
-            status = finish(x, &run, &update);
-        tamis_catalog_abandon(run.writer);
+    if (good && choose(x) && store_lock(&store, x->out, &x->files)) {
+        if (may_replace(x->out) && create(x, NULL, 0))
+            status = finish(x);
+        tamis_catalog_abandon(x->run.writer);
         store_end(&store);
     }
-    free(run.task);
     return status;
 }
 
@@ -327,9 +323,9 @@ static int index_new(struct index *x, const struct words *words)
 /* The writer, with new attributes. */
 static bool start_update(struct index_run *run)
 {
-    struct index *x = run->context;
+    struct index *x = PART_OF(run, struct index, run);
     tamis_reason reason = {0};
-    if (run->n_tasks && !choose(x, run))
+    if (run->n_tasks && !choose(x))
         return false;
     const struct attrs *a = &x->attrs;
     const tamis_catalog_options more = {.attributes = a->list + a->n_known,
@@ -343,9 +339,8 @@ static bool start_update(struct index_run *run)
 }
 
 /* --reread: everything again, with the original options. */
-static int reread(struct index *x, const tamis_catalog *old, struct index_run *run)
+static int reread(struct index *x, const tamis_catalog *old)
 {
-    struct update update = {0};
     uint8_t key[TAMIS_KEY_LEN];
     tamis_catalog_facts facts;
     const tamis_schema *schema = tamis_catalog_schema(old);
@@ -363,17 +358,16 @@ static int reread(struct index *x, const tamis_catalog *old, struct index_run *r
     x->verifier = facts.verifier == TAMIS_VERIFIER_NONE ? 1 : 0;
     x->segment = x->inputs.segment;
     x->out = x->update;
-    if (update_plan(run, &x->known, NULL, &update) && choose(x, run) &&
-        create(x, run, keyed ? key : NULL, facts.hash))
-        status = finish(x, run, &update);
+    if (update_plan(&x->run, &x->known, NULL, &x->plan) && choose(x) &&
+        create(x, keyed ? key : NULL, facts.hash))
+        status = finish(x);
     explicit_bzero(key, sizeof key);
     return status;
 }
 
-static int update_locked(struct index *x, const struct words *words, tamis_catalog *old,
-                         struct index_run *run)
+static int update_locked(struct index *x, const struct words *words, tamis_catalog *old)
 {
-    struct update update = {0};
+    struct index_run *run = &x->run;
     tamis_reason reason = {0};
     size_t len;
     const void *note = tamis_catalog_note(old, &len);
@@ -384,19 +378,18 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
     attrs_known(&x->attrs, tamis_catalog_schema(old));
     if (!set_scope(x, words) || !attrs_read(&x->attrs, x->attrs_text, &x->combos))
         return TROUBLE;
-    if (!publishing_open(x, run, note, len))
+    if (!publishing_open(x, note, len))
         return TROUBLE;
     if (x->reread)
-        return reread(x, old, run);
-    update.any = x->forget.n || x->known.n_roots != roots || x->known.n_rules != rules ||
-                 x->attrs.n > x->attrs.n_known || x->attrs.n_combos || x->newly_skipped;
+        return reread(x, old);
+    x->plan.any = x->forget.n || x->known.n_roots != roots || x->known.n_rules != rules ||
+                  x->attrs.n > x->attrs.n_known || x->attrs.n_combos || x->newly_skipped;
     run->start = start_update;
-    run->context = x;
-    if (!update_plan(run, &x->known, old, &update))
+    if (!update_plan(run, &x->known, old, &x->plan))
         return TROUBLE;
-    if (update.any)
-        return finish(x, run, &update);
-    index_report(run, &update, x->json, x->verbose, seconds() - x->start);
+    if (x->plan.any)
+        return finish(x);
+    index_report(run, &x->plan, x->json, x->verbose, seconds() - x->start);
     if (run->publisher &&
         !publisher_send(run->publisher, tamis_catalog_schema(old), run->inputs, run->tally.failed))
         return TROUBLE;
@@ -405,23 +398,17 @@ static int update_locked(struct index *x, const struct words *words, tamis_catal
 
 static int index_update(struct index *x, const struct words *words)
 {
-    struct index_run run = {.inputs = &x->inputs,
-                            .path = x->update,
-                            .threads = (unsigned)x->threads,
-                            .strict = x->strict};
     struct store store;
     tamis_catalog *old = NULL;
     tamis_reason reason = {0};
     int status = TROUBLE;
     if (!find_base(x, x->update) || !store_lock(&store, x->update, &x->files))
         return TROUBLE;
-    run.base = x->base;
     if (succeeded(tamis_catalog_open(&old, x->update, NULL, &reason), &reason, x->update))
-        status = update_locked(x, words, old, &run);
-    tamis_catalog_abandon(run.writer);
+        status = update_locked(x, words, old);
+    tamis_catalog_abandon(x->run.writer);
     tamis_catalog_close(old);
     store_end(&store);
-    free(run.task);
     return status;
 }
 
@@ -497,7 +484,7 @@ static bool options_fit(struct index *x, const struct words *words)
     if (x->delimited && (x->delimiter == '\n' || x->delimiter == '\r' || x->delimiter == '"'))
         return refuse("not a valid separator: --delimiter: give another byte");
     x->segment = x->segment ? x->segment : SEGMENT;
-    return threads_settle(&x->threads);
+    return threads_settle(&x->run.threads);
 }
 
 int verb_index(int argc, char **argv)
@@ -514,7 +501,7 @@ int verb_index(int argc, char **argv)
         ARG_GIVEN("delimiter", ARG_BYTE, &x.delimiter, &x.delimited),
         ARG("no-header", 0, ARG_FLAG, &x.headless),
         ARG("segment", 0, ARG_COUNT, &x.segment),
-        ARG("threads", 'j', ARG_COUNT, &x.threads),
+        ARG("threads", 'j', ARG_COUNT, &x.run.threads),
         ARG("include", 0, ARG_TEXTS, &x.include),
         ARG("exclude", 0, ARG_TEXTS, &x.exclude),
         ARG("append-only", 0, ARG_TEXTS, &x.append_only),
@@ -525,7 +512,7 @@ int verb_index(int argc, char **argv)
         ARG("records", 0, ARG_TEXT, &x.records),
         ARG("time", 0, ARG_TEXT, &x.time),
         ARG("tz", 0, ARG_TEXT, &x.zone),
-        ARG("strict", 0, ARG_FLAG, &x.strict),
+        ARG("strict", 0, ARG_FLAG, &x.run.strict),
         ARG("publish", 0, ARG_TEXT, &x.publish.url),
         ARG("as", 0, ARG_TEXT, &x.publish.host),
         ARG("day", 0, ARG_TEXT, &x.publish.day),
@@ -539,12 +526,15 @@ int verb_index(int argc, char **argv)
     if (!options_fit(&x, &words) || !name_catalog(&x, &words) ||
         (!x.update && !attrs_read(&x.attrs, x.attrs_text, &x.combos)))
         return TROUBLE;
+    x.run.inputs = &x.inputs;
+    x.run.path = x.update ? x.update : x.out;
     int status = x.update ? index_update(&x, &words) : index_new(&x, &words);
-    publisher_close(x.publisher);
+    publisher_close(x.run.publisher);
     attrs_free(&x.attrs);
     inputs_free(&x.inputs);
     inputs_free(&x.known);
-    free(x.base);
+    free(x.run.base);
+    free(x.run.task);
     free(x.beside);
     stop_obey(); /* everything is as it was */
     return status;

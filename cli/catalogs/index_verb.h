@@ -35,10 +35,10 @@ struct index_tally {
 struct index_run {
     struct inputs *inputs;
     const char *path; /* of the catalog */
-    const char *base;
+    char *base;
     tamis_catalog_writer *writer;
     const tamis_schema *schema;
-    unsigned threads;
+    uint64_t threads;
     bool strict;
     struct task *task;
     size_t n_tasks, tasks_room;
@@ -46,7 +46,6 @@ struct index_run {
     struct publisher *publisher; /* of summaries, or NULL */
     /* Makes the writer of an update, once it is known that there is something to do. */
     bool (*start)(struct index_run *run);
-    void *context;
 };
 
 /* Expected bytes of text of a file. */

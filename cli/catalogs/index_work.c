@@ -541,7 +541,7 @@ static bool run_crew(struct crew *c, struct worker *workers, unsigned n)
 bool index_work(struct index_run *run)
 {
     struct crew c = {.run = run};
-    unsigned n = run->threads;
+    unsigned n = (unsigned)run->threads;
     struct worker *workers = calloc(n, sizeof *workers);
     uint64_t bytes = 0;
     for (size_t i = 0; i < run->n_tasks; i++)
