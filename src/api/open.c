@@ -148,7 +148,7 @@ tamis_error tamis_file_verify(const char *path, tamis_reason *reason)
         mapping_expect(&mapping, false);
     e = kind == TAMIS_KIND_PATCH     ? patch_verify(mapping.data, mapping.len, reason)
         : kind == TAMIS_KIND_RECORDS ? set_verify(KIND_RECORDS, mapping.data, mapping.len, reason)
-        : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping, true, reason)
+        : kind == TAMIS_KIND_CATALOG ? catalog_verify(mapping, reason)
         : kind == TAMIS_KIND_MESSAGE ? message_verify(mapping.data, mapping.len, reason)
                                      : set_verify(KIND_FILTER, mapping.data, mapping.len, reason);
     mapping_free(&mapping);

@@ -52,7 +52,7 @@ static void schema_fields(struct cursor *c, tamis_schema *s)
     field_zero(c, (size_t)(round_up(s->names_len, 8) - s->names_len));
 }
 
-static void shape_fields(struct cursor *c, struct catalog_shape *s)
+void catalog_shape_fields(struct cursor *c, struct catalog_shape *s)
 {
     field_u32(c, &s->relation);
     field_u32(c, &s->plan.k);
@@ -63,7 +63,7 @@ static void shape_fields(struct cursor *c, struct catalog_shape *s)
     field_zero(c, 4);
 }
 
-static void strip_fields(struct cursor *c, struct catalog_strip *s)
+void catalog_strip_fields(struct cursor *c, struct catalog_strip *s)
 {
     field_u32(c, &s->shape);
     field_u32(c, &s->width);
@@ -71,7 +71,7 @@ static void strip_fields(struct cursor *c, struct catalog_strip *s)
     field_zero(c, 4);
 }
 
-static void front_fields(struct cursor *c, struct catalog_front *f)
+void catalog_front_fields(struct cursor *c, struct catalog_front *f)
 {
     field_u32(c, &f->attribute);
     field_u32(c, &f->bits);
@@ -112,27 +112,6 @@ struct catalog_table catalog_table_of(const tamis_schema *s, const struct catalo
     t.bounds = t.distinct + round_up(4 * h->segments * schema_relations(s), 8);
     t.end = t.bounds + BOUNDS_LEN * h->segments * s->ordered;
     return t;
-}
-
-void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape)
-{
-    struct catalog_shape s = *shape;
-    struct cursor c = cursor_write(to, SHAPE_LEN);
-    shape_fields(&c, &s);
-}
-
-void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip)
-{
-    struct catalog_strip s = *strip;
-    struct cursor c = cursor_write(to, STRIP_LEN);
-    strip_fields(&c, &s);
-}
-
-void catalog_front_put(uint8_t to[FRONT_LEN], const struct catalog_front *front)
-{
-    struct catalog_front f = *front;
-    struct cursor c = cursor_write(to, FRONT_LEN);
-    front_fields(&c, &f);
 }
 
 void catalog_bounds_put(uint8_t to[BOUNDS_LEN], tamis_range bounds)
@@ -237,7 +216,7 @@ static tamis_error parse_shapes(tamis_catalog *c, tamis_reason *reason)
         struct catalog_shape *s = &c->shapes[i];
         uint64_t offset = c->table.shapes + SHAPE_LEN * (uint64_t)i;
         struct cursor at = cursor_read(c->data + offset, SHAPE_LEN);
-        shape_fields(&at, s);
+        catalog_shape_fields(&at, s);
         struct shape shape = {TAMIS_SPREAD, s->plan.units, s->plan.k};
         if (at.wrong)
             return wrong_at(reason, offset + at.wrong_at, at.wrong);
@@ -256,7 +235,7 @@ static tamis_error parse_strips(tamis_catalog *c, tamis_reason *reason)
         struct catalog_strip *s = &c->strips[i];
         uint64_t offset = c->table.strips + STRIP_LEN * (uint64_t)i;
         struct cursor at = cursor_read(c->data + offset, STRIP_LEN);
-        strip_fields(&at, s);
+        catalog_strip_fields(&at, s);
         if (at.wrong || s->shape >= c->head.shapes || !strip_width_valid(s->width) || s->n == 0 ||
             strip_width(s->n) != s->width)
             return wrong_at(reason, offset, "a strip is impossible");
@@ -286,7 +265,7 @@ static tamis_error parse_fronts(tamis_catalog *c, tamis_reason *reason)
         struct catalog_front *f = &c->fronts[i];
         uint64_t offset = c->table.fronts + FRONT_LEN * (uint64_t)i;
         struct cursor at = cursor_read(c->data + offset, FRONT_LEN);
-        front_fields(&at, f);
+        catalog_front_fields(&at, f);
         if (at.wrong || !front_valid(f, &c->schema) || fronts[f->attribute]++ == FRONTS_MAX)
             return wrong_at(reason, offset, "a front is impossible");
         f->offset = round_up(end, SECTION_ALIGN);
@@ -424,8 +403,7 @@ static tamis_error check_all(const tamis_catalog *c, tamis_reason *reason)
 
 /* ---- opening ------------------------------------------------------------------------------------ */
 
-/* `mapped`: the bytes are a mapping whose pages the catalog may release. */
-static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool mapped,
+static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes,
                               const tamis_open_options *o, bool ask, tamis_reason *reason)
 {
     const tamis_allocator *a = open_allocator(o);
@@ -433,7 +411,7 @@ static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool ma
     if (!c)
         return fail(reason, TAMIS_ENOMEM, "no memory for a catalog");
     c->allocator = *a;
-    c->mapping = mapped ? bytes : (struct mapping){0};
+    c->mapping = bytes.kept ? bytes : (struct mapping){0};
     c->data = bytes.data;
     c->len = bytes.len;
     c->schema.family = &c->family;
@@ -449,24 +427,17 @@ static tamis_error from_bytes(tamis_catalog **out, struct mapping bytes, bool ma
     return TAMIS_OK;
 }
 
-tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
-                               const tamis_open_options *options, tamis_reason *reason)
-{
-    return from_bytes(out, (struct mapping){.data = data, .len = len}, false, options, true,
-                      reason);
-}
-
 tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
                                  const tamis_open_options *options, tamis_reason *reason)
 {
-    return from_bytes(out, mapping, true, options, true, reason);
+    return from_bytes(out, mapping, options, true, reason);
 }
 
-tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason)
+tamis_error catalog_verify(struct mapping mapping, tamis_reason *reason)
 {
     tamis_open_options o = {.verify = true};
     tamis_catalog *c;
-    tamis_error e = from_bytes(&c, bytes, mapped, &o, false, reason);
+    tamis_error e = from_bytes(&c, mapping, &o, false, reason);
     if (e == TAMIS_OK)
         catalog_dispose(c);
     return e;

@@ -22,18 +22,17 @@ struct catalog_table catalog_table_of(const tamis_schema *schema, const struct c
 #define STRIP_LEN  16
 #define FRONT_LEN  40
 #define BOUNDS_LEN 32
-void catalog_shape_put(uint8_t to[SHAPE_LEN], const struct catalog_shape *shape);
-void catalog_strip_put(uint8_t to[STRIP_LEN], const struct catalog_strip *strip);
-void catalog_front_put(uint8_t to[FRONT_LEN], const struct catalog_front *front);
+/* The fields of records of these lengths, written or read. */
+void catalog_shape_fields(struct cursor *c, struct catalog_shape *shape);
+void catalog_strip_fields(struct cursor *c, struct catalog_strip *strip);
+void catalog_front_fields(struct cursor *c, struct catalog_front *front);
 void catalog_bounds_put(uint8_t to[BOUNDS_LEN], tamis_range bounds);
 
-/* A catalog on bytes that stay in place; header and table are checked. */
-tamis_error catalog_from_bytes(tamis_catalog **out, const void *data, size_t len,
-                               const tamis_open_options *options, tamis_reason *reason);
-/* Takes over the mapping, unless this fails. */
+/* Checks header and table, and takes over the mapping, unless this fails. If no byte of it is kept, these are bytes of
+   the caller, who keeps them in place. */
 tamis_error catalog_from_mapping(tamis_catalog **out, struct mapping mapping,
                                  const tamis_open_options *options, tamis_reason *reason);
 /* Checks every byte of a mapping, which still belongs to the caller. */
-tamis_error catalog_verify(struct mapping bytes, bool mapped, tamis_reason *reason);
+tamis_error catalog_verify(struct mapping mapping, tamis_reason *reason);
 
 #endif

@@ -32,20 +32,24 @@ static uint64_t number_shapes(tamis_catalog_writer *w)
 static void put_shapes(tamis_catalog_writer *w)
 {
     uint8_t bytes[SHAPE_LEN]; /* size of the longest record */
+    struct cursor c;
     static_assert(STRIP_LEN <= SHAPE_LEN && FRONT_LEN <= SHAPE_LEN, "room for each");
     for (size_t i = 0; i < w->n_shapes; i++)
         if (w->shapes[i].number != STRIP_NONE) {
-            catalog_shape_put(bytes, &w->shapes[i].shape);
+            c = cursor_write(bytes, SHAPE_LEN);
+            catalog_shape_fields(&c, &w->shapes[i].shape);
             new_file_put(w, bytes, SHAPE_LEN);
         }
     for (size_t i = 0; i < w->n_strips; i++) {
         struct catalog_strip strip = w->strips[i];
         strip.shape = w->shapes[strip.shape].number;
-        catalog_strip_put(bytes, &strip);
+        c = cursor_write(bytes, STRIP_LEN);
+        catalog_strip_fields(&c, &strip);
         new_file_put(w, bytes, STRIP_LEN);
     }
     for (size_t i = 0; i < w->n_plans; i++) {
-        catalog_front_put(bytes, &w->plans[i].head);
+        c = cursor_write(bytes, FRONT_LEN);
+        catalog_front_fields(&c, &w->plans[i].head);
         new_file_put(w, bytes, FRONT_LEN);
     }
 }

@@ -37,8 +37,8 @@ static void try_catalog(const uint8_t *data, size_t len)
 {
     tamis_catalog *c;
     tamis_open_options o = {.key = (const uint8_t *)"golden catalogs!"};
-    catalog_verify((struct mapping){.data = data, .len = len}, false, NULL);
-    if (catalog_from_bytes(&c, data, len, &o, NULL) != TAMIS_OK)
+    catalog_verify((struct mapping){.data = data, .len = len}, NULL);
+    if (catalog_from_mapping(&c, (struct mapping){.data = data, .len = len}, &o, NULL) != TAMIS_OK)
         return;
     uint64_t *found = calloc(tamis_catalog_segments(c) / 64 + 1, sizeof *found);
     tamis_digest digest = tamis_schema_digest(tamis_catalog_schema(c), 0, (tamis_key){"ip1", 3});

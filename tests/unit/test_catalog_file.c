@@ -142,8 +142,10 @@ TEST(a_short_file_is_refused)
     CHECK(make("c.tamis", 12, 0, NULL, &reason) == TAMIS_OK);
     struct bytes bytes = read_bytes("c.tamis");
     for (size_t len = 0; len < bytes.len; len += len < 200 || bytes.len - len < 200 ? 1 : 61) {
-        CHECK_MSG(catalog_from_bytes(&c, bytes.data, len, NULL, &reason) != TAMIS_OK, "%zu", len);
-        CHECK(catalog_verify((struct mapping){.data = bytes.data, .len = len}, false, &reason) !=
+        CHECK_MSG(catalog_from_mapping(&c, (struct mapping){.data = bytes.data, .len = len}, NULL,
+                                       &reason) != TAMIS_OK,
+                  "%zu", len);
+        CHECK(catalog_verify((struct mapping){.data = bytes.data, .len = len}, &reason) !=
               TAMIS_OK);
     }
     bytes_free(&bytes);
@@ -163,12 +165,14 @@ TEST(a_flipped_bit_is_noticed)
         uint64_t sum;
         tamis_catalog *c = NULL;
         ((uint8_t *)bytes.data)[at] ^= flip;
-        CHECK_MSG(catalog_verify((struct mapping){.data = bytes.data, .len = bytes.len}, false,
-                                 &reason) != TAMIS_OK,
+        CHECK_MSG(catalog_verify((struct mapping){.data = bytes.data, .len = bytes.len}, &reason) !=
+                      TAMIS_OK,
                   "byte %zu", at);
         tamis_open_options all = {.verify = true};
-        CHECK(catalog_from_bytes(&c, bytes.data, bytes.len, &all, &reason) != TAMIS_OK);
-        if (catalog_from_bytes(&c, bytes.data, bytes.len, NULL, &reason) == TAMIS_OK) {
+        CHECK(catalog_from_mapping(&c, (struct mapping){.data = bytes.data, .len = bytes.len}, &all,
+                                   &reason) != TAMIS_OK);
+        if (catalog_from_mapping(&c, (struct mapping){.data = bytes.data, .len = bytes.len}, NULL,
+                                 &reason) == TAMIS_OK) {
             tamis_error e = ask_all(c, &sum, &reason); /* an error, or nothing of it was touched */
             CHECK(e == TAMIS_ECHECKSUM || (e == TAMIS_OK && sum == 40));
             later += e != TAMIS_OK;
@@ -224,8 +228,9 @@ TEST(forged_bytes_do_no_harm)
                           : bytes.len - 1 - (size_t)(rng_next(&rng) % 2500);
         ((uint8_t *)bytes.data)[at] = (uint8_t)rng_next(&rng);
         repair(&bytes);
-        catalog_verify((struct mapping){.data = bytes.data, .len = bytes.len}, false, &reason);
-        if (catalog_from_bytes(&c, bytes.data, bytes.len, NULL, &reason) == TAMIS_OK) {
+        catalog_verify((struct mapping){.data = bytes.data, .len = bytes.len}, &reason);
+        if (catalog_from_mapping(&c, (struct mapping){.data = bytes.data, .len = bytes.len}, NULL,
+                                 &reason) == TAMIS_OK) {
             ask_all(c, &sum, &reason);
             tamis_relation_facts facts;
             for (uint32_t r = 0; tamis_catalog_relation(c, r, &facts); r++)
