@@ -10,12 +10,15 @@
 
 static const struct {
     const char *name;
-    int (*run)(int argc, char **argv);
-} verbs[] = {
-#define X(name) {#name, verb_##name},
-    VERBS(X)
-#undef X
-};
+    verb_fn *run;
+} verbs[] = {{"index", verb_index},       {"find", verb_find},          {"create", verb_create},
+             {"add", verb_change_keys},   {"remove", verb_change_keys}, {"check", verb_check},
+             {"dedup", verb_dedup},       {"info", verb_info},          {"verify", verb_verify},
+             {"fold", verb_change_file},  {"clear", verb_change_file},  {"merge", verb_combine},
+             {"intersect", verb_combine}, {"diff", verb_diff},          {"apply", verb_apply},
+             {"plan", verb_plan},         {"bench", verb_bench},        {"publish", verb_publish},
+             {"follow", verb_follow},     {"locate", verb_locate},      {"forget", verb_forget},
+             {"where", verb_where}};
 
 static int run(int argc, char **argv)
 {

@@ -140,8 +140,9 @@ static void report_change(const struct key_job *job)
     json_close();
 }
 
-static int run_change(int argc, char **argv, bool removing)
+int verb_change_keys(int argc, char **argv)
 {
+    bool removing = strcmp(argv[0], "remove") == 0;
     struct key_job job = {.keys = KEYS_DEFAULT, .removing = removing};
     const struct arg args[] = {
         JOB_ARGS(job),
@@ -167,16 +168,6 @@ static int run_change(int argc, char **argv, bool removing)
         status = NONE;
     store_end(&job.store);
     return status;
-}
-
-int verb_add(int argc, char **argv)
-{
-    return run_change(argc, argv, false);
-}
-
-int verb_remove(int argc, char **argv)
-{
-    return run_change(argc, argv, true);
 }
 
 /* ---- check ----------------------------------------------------------------------------------- */

@@ -75,9 +75,10 @@ int verb_verify(int argc, char **argv)
 
 /* ---- in place -------------------------------------------------------------------------------- */
 
-/* Locks, loads, changes, saves. */
-static int change(int argc, char **argv, bool fold)
+/* fold, clear: locks, loads, changes, saves. */
+int verb_change_file(int argc, char **argv)
 {
+    bool fold = strcmp(argv[0], "fold") == 0;
     struct store_options files = {0};
     bool json = false, restate = false;
     const struct arg args[] = {
@@ -98,16 +99,6 @@ static int change(int argc, char **argv, bool fold)
     int status = succeeded(e, &reason, store.path) ? store_finish(&store, 0, json) : TROUBLE;
     store_end(&store);
     return status;
-}
-
-int verb_fold(int argc, char **argv)
-{
-    return change(argc, argv, true);
-}
-
-int verb_clear(int argc, char **argv)
-{
-    return change(argc, argv, false);
 }
 
 /* ---- several files to one -------------------------------------------------------------------- */
@@ -171,8 +162,9 @@ static int combine(struct combine *c, const struct words *words,
     return status;
 }
 
-static int combine_verb(int argc, char **argv, bool merge)
+int verb_combine(int argc, char **argv)
 {
+    bool merge = strcmp(argv[0], "merge") == 0;
     struct combine c = {0};
     const struct arg args[] = {
         STORE_KEY_ARG(c.files),
@@ -190,14 +182,4 @@ static int combine_verb(int argc, char **argv, bool merge)
     if (!c.output)
         return complain("no output file: -o OUT: give a name for the result");
     return combine(&c, &words, merge ? merge_one : intersect_one);
-}
-
-int verb_merge(int argc, char **argv)
-{
-    return combine_verb(argc, argv, true);
-}
-
-int verb_intersect(int argc, char **argv)
-{
-    return combine_verb(argc, argv, false);
 }

@@ -43,33 +43,11 @@ extern const char *verb_name;
 extern const char *mapped_name;
 void complain_of_mapped(int signal_number);
 
-/* Every verb; verb_NAME is its function, whose argv[0] is the verb. */
-#define VERBS(X) \
-    X(index)     \
-    X(find)      \
-    X(create)    \
-    X(add)       \
-    X(remove)    \
-    X(check)     \
-    X(dedup)     \
-    X(info)      \
-    X(verify)    \
-    X(fold)      \
-    X(clear)     \
-    X(merge)     \
-    X(intersect) \
-    X(diff)      \
-    X(apply)     \
-    X(plan)      \
-    X(bench)     \
-    X(publish)   \
-    X(follow)    \
-    X(locate)    \
-    X(forget)    \
-    X(where)
-#define X(name) int verb_##name(int argc, char **argv);
-VERBS(X)
-#undef X
+/* The functions of the verbs; argv[0] is the verb. */
+typedef int verb_fn(int argc, char **argv);
+extern verb_fn verb_index, verb_find, verb_create, verb_change_keys, verb_check, verb_dedup,
+    verb_info, verb_verify, verb_change_file, verb_combine, verb_diff, verb_apply, verb_plan,
+    verb_bench, verb_publish, verb_follow, verb_locate, verb_forget, verb_where;
 
 /* help.c: prints the help of a verb; NULL: the list of verbs. False: no such verb. */
 bool help_print(const char *verb);
