@@ -74,8 +74,9 @@ static void wide_note(struct source *s)
     }
 }
 
-ALWAYS_INLINE size_t wide_step(struct source *s, uint8_t *out, size_t room, bool big)
+static size_t wide_step(struct source *s, uint8_t *out, size_t room)
 {
+    bool big = s->decoder == &decoder_utf16be;
     struct half_character *rest = s->state;
     size_t made = 0;
     uint32_t c;
@@ -100,17 +101,7 @@ ALWAYS_INLINE size_t wide_step(struct source *s, uint8_t *out, size_t room, bool
     return made;
 }
 
-static size_t little_step(struct source *s, uint8_t *out, size_t room)
-{
-    return wide_step(s, out, room, false);
-}
-
-static size_t big_step(struct source *s, uint8_t *out, size_t room)
-{
-    return wide_step(s, out, room, true);
-}
-
 const struct decoder decoder_utf16le = {
-    .name = "UTF-16", .state = sizeof(struct half_character), .step = little_step};
+    .name = "UTF-16", .state = sizeof(struct half_character), .step = wide_step};
 const struct decoder decoder_utf16be = {
-    .name = "UTF-16", .state = sizeof(struct half_character), .step = big_step};
+    .name = "UTF-16", .state = sizeof(struct half_character), .step = wide_step};
