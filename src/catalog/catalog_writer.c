@@ -163,7 +163,7 @@ static int place_build(const tamis_catalog_writer *w, const struct catalog_shape
     if (!words)
         return ENOMEM;
     strip_build(&bits, digests, n, place->columns, column_words, words);
-    return spill_write(&w->spill, words, 8 * column_words * place->columns, place->at);
+    return file_write(w->spill.fd, words, 8 * column_words * place->columns, (int64_t)place->at);
 }
 
 static void place_record(tamis_catalog_writer *w, uint32_t segment, const struct allotment *place)

@@ -170,7 +170,7 @@ ALWAYS_INLINE bool writer_no_memory(tamis_catalog_writer *w)
 /* Writes to the spill and reads from it, at an offset from spill_room. */
 ALWAYS_INLINE bool spill_put(tamis_catalog_writer *w, const void *data, size_t len, uint64_t at)
 {
-    return writer_check(w, spill_write(&w->spill, data, len, at), SPILLING);
+    return writer_check(w, file_write(w->spill.fd, data, len, (int64_t)at), SPILLING);
 }
 ALWAYS_INLINE bool spill_get(tamis_catalog_writer *w, void *data, size_t len, uint64_t at)
 {

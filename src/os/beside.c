@@ -218,11 +218,6 @@ uint64_t spill_room(struct spill *spill, uint64_t len)
     return at;
 }
 
-int spill_write(const struct spill *spill, const void *data, size_t len, uint64_t at)
-{
-    return file_write(spill->fd, data, len, (int64_t)at);
-}
-
 int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at)
 {
     uint8_t *to = data;

@@ -84,7 +84,6 @@ struct spill {
 
 int spill_open(struct spill *spill, const struct beside *beside);
 uint64_t spill_room(struct spill *spill, uint64_t len); /* returns its offset */
-int spill_write(const struct spill *spill, const void *data, size_t len, uint64_t at);
 int spill_read(const struct spill *spill, void *data, size_t len, uint64_t at);
 void spill_forget(struct spill *spill, uint64_t from, uint64_t len);
 void spill_close(struct spill *spill);
