@@ -347,7 +347,8 @@ void outline_count(struct outline *o, struct section_walk walk)
     o->pages = walk.pages;
 }
 
-static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
+/* Returns where the sections go. */
+static struct cursor write_front(const struct outline *o, uint8_t *header, uint64_t len)
 {
     struct prefix p = {.version = FORMAT_VERSION,
                        .kind = o->kind,
@@ -363,11 +364,13 @@ static void write_front(const struct outline *o, uint8_t *header, uint64_t len)
         memcpy(key, o->family->secrets->key, TAMIS_KEY_LEN);
     family_check(o->family, check);
     memcpy(header, magic, sizeof magic);
-    struct cursor at = cursor_write(header, BODY_AT);
+    struct cursor at = cursor_write(header, len);
     at.at = sizeof magic;
     prefix_fields(&at, &p);
     family_fields(&at, &hash, &has_key, key, check);
     memcpy(header + BODY_AT, o->body, o->body_len);
+    at.at = BODY_AT + o->body_len;
+    return at;
 }
 
 static void header_seal(uint8_t *header, uint64_t len)
@@ -378,9 +381,7 @@ static void header_seal(uint8_t *header, uint64_t len)
 void outline_header(const struct outline *o, const struct section *sections, uint8_t *header)
 {
     uint64_t len = outline_header_len(o);
-    write_front(o, header, len);
-    struct cursor at = cursor_write(header, len);
-    at.at = BODY_AT + o->body_len;
+    struct cursor at = write_front(o, header, len);
     for (uint32_t i = 0; i < o->sections; i++) {
         struct section s = sections[i];
         section_fields(&at, &s);
@@ -392,9 +393,7 @@ void outline_front(const struct outline *o, struct section_walk walk, uint8_t *h
 {
     uint64_t len = outline_header_len(o);
     struct section s;
-    write_front(o, header, len);
-    struct cursor at = cursor_write(header, len);
-    at.at = BODY_AT + o->body_len;
+    struct cursor at = write_front(o, header, len);
     for (walk.offset = len; section_next(&walk, &s);)
         section_fields(&at, &s);
     header_seal(header, len);
