@@ -181,11 +181,8 @@ bool catalog_beside(const char *input, char **path)
     }
     if (name == 0)
         return false;
-    *path = malloc(len + sizeof ".tamis");
-    if (*path) {
-        memcpy(*path, input, len);
-        memcpy(*path + len, ".tamis", sizeof ".tamis");
-    }
+    if (asprintf(path, "%.*s.tamis", (int)len, input) < 0)
+        *path = NULL;
     return true;
 }
 
