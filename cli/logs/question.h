@@ -112,6 +112,7 @@ struct question {
     size_t n, room;
     struct time_context *time; /* for times without a zone */
     struct owned own;
+    bool full;     /* no memory for the normal form of a value */
     char why[800]; /* after a step that failed: "what: where: what to do" */
 };
 

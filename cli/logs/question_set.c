@@ -11,14 +11,12 @@
 
 /* The normal form of a value of this type, owned by the question; false: it has none. */
 static bool normal_of(struct question *q, tamis_type type, const char *text, size_t len,
-                      struct span *out, bool *no_room)
+                      struct span *out)
 {
     size_t room = len + TIME_NORMAL_MAX;
     uint8_t *normal = malloc(room);
-    if (!owned_adopt(&q->own, normal)) {
-        *no_room = true;
-        return false;
-    }
+    if (!owned_adopt(&q->own, normal))
+        return !(q->full = true);
     out->data = normal;
     out->len = type == TAMIS_TIME ? time_normal(q->time, (const uint8_t *)text, len, (char *)normal)
                                   : tamis_value_normal(type, text, len, normal, room);
@@ -30,11 +28,10 @@ static bool add_value(struct question *q, struct clause *c, tamis_type type, con
                       size_t len, bool *plain)
 {
     struct wanted value = {.given = text};
-    bool no_room = false;
-    *plain = type == TAMIS_BYTES || !normal_of(q, type, text, len, &value.is, &no_room);
+    *plain = type == TAMIS_BYTES || !normal_of(q, type, text, len, &value.is);
     if (*plain)
         value.is = (struct span){(const uint8_t *)text, len};
-    return (!no_room &&
+    return (!q->full &&
             array_add(&c->value, &c->n_values, &c->values_room, &value, sizeof value)) ||
            question_no_memory(q);
 }
@@ -52,15 +49,15 @@ static bool bound_of(struct question *q, const struct field *field, const char *
         [TAMIS_TIME] = {"time", "2h or 7d (ago), 2024-05-31, 2024-05-31T10:00 or "
                                 "2024-05-31T10:00:00Z"}};
     const char *const *form = forms[field->type];
-    bool no_room = false, good;
+    bool good;
     *from = *to = (struct end){.there = true};
     *exact = true;
     if (field->type == TAMIS_TIME)
         good = moment_of(q->time, text, len, &from->time, &to->time, exact);
     else
-        good = normal_of(q, field->type, text, len, &from->text, &no_room);
+        good = normal_of(q, field->type, text, len, &from->text);
     to->text = from->text;
-    if (no_room)
+    if (q->full)
         return question_no_memory(q);
     return good ||
            wrong(q, "not a %s: '%.*s' in %.200s: write %s", form[0], (int)len, text, word, form[1]);
@@ -357,7 +354,6 @@ bool question_set(struct question *q, struct clause *c, const struct word *w)
 bool question_prefix(struct question *q, struct clause *c, const struct word *w)
 {
     struct wanted prefix = {{(const uint8_t *)w->text, strlen(w->text)}, w->text};
-    bool no_room = false;
     if (!prefix.is.len)
         return wrong(q, "an empty prefix: %.200s: write %s^=TEXT", w->whole, w->field->name);
     if (strchr(w->text, '*'))
@@ -370,8 +366,8 @@ bool question_prefix(struct question *q, struct clause *c, const struct word *w)
         return wrong(q, "networks are for =: %.200s: write %s=%.100s", w->whole, w->field->name,
                      w->text);
     if (w->field->type == TAMIS_FOLD)
-        normal_of(q, TAMIS_FOLD, w->text, prefix.is.len, &prefix.is, &no_room);
-    return (!no_room &&
+        normal_of(q, TAMIS_FOLD, w->text, prefix.is.len, &prefix.is);
+    return (!q->full &&
             array_add(&c->prefix, &c->n_prefixes, &c->prefixes_room, &prefix, sizeof prefix)) ||
            question_no_memory(q);
 }
