@@ -12,7 +12,7 @@
 static const struct form {
     const char *name;
     uint32_t needs, may;
-    int (*run)(const struct plan *);
+    plan_form *run;
 } forms[] = {
     {"fixed", O(items) | O(fpp), 0, plan_fixed_size},
     {"fixed", O(bits) | O(hashes) | O(items), 0, plan_fixed_rate},

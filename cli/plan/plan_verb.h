@@ -44,18 +44,10 @@ struct plan {
 };
 
 /* The forms; --hashes, if it applies, is from 1 to 64. Each returns the exit status. */
-int plan_fixed_size(const struct plan *plan);
-int plan_fixed_rate(const struct plan *plan);
-int plan_fixed_capacity(const struct plan *plan);
-int plan_dynamic_rates(const struct plan *plan);
-int plan_dynamic_sizes(const struct plan *plan);
-int plan_dynamic_thresholds(const struct plan *plan);
-int plan_scalable(const struct plan *plan);
-int plan_smooth(const struct plan *plan);
-int plan_flexible_lambda(const struct plan *plan);
-int plan_flexible_rate(const struct plan *plan);
-int plan_records(const struct plan *plan);
-int plan_replica(const struct plan *plan);
+typedef int plan_form(const struct plan *plan);
+extern plan_form plan_fixed_size, plan_fixed_rate, plan_fixed_capacity, plan_dynamic_rates,
+    plan_dynamic_sizes, plan_dynamic_thresholds, plan_scalable, plan_smooth, plan_flexible_lambda,
+    plan_flexible_rate, plan_records, plan_replica;
 
 /* Opens the report of a form. */
 void plan_begin(const struct plan *plan);

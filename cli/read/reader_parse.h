@@ -180,23 +180,15 @@ parser_fn json_parser(bool vector);
 enum parsed line_next(struct parser *parser, struct record *record);
 
 /* A log format: is a line, without its end, a record of it? Then its values are set. */
-typedef bool (*fit_fn)(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool access_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool combined_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool syslog_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool syslog_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool logfmt_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool logfmt_sniff(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool zeek_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool w3c_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool pattern_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
-bool text_fit(struct parser *parser, const uint8_t *line, const uint8_t *end);
+typedef bool fit_fn(struct parser *parser, const uint8_t *line, const uint8_t *end);
+extern fit_fn access_fit, combined_sniff, syslog_fit, syslog_sniff, logfmt_fit, logfmt_sniff,
+    zeek_fit, w3c_fit, pattern_fit, text_fit;
 
 /* A format, as in reader_formats.c. */
 struct format {
     const char *name;
-    fit_fn fit;       /* of formats of lines */
-    fit_fn sniff;     /* is a line typical of it? NULL: not detected this way */
+    fit_fn *fit;      /* of formats of lines */
+    fit_fn *sniff;    /* is a line typical of it? NULL: not detected this way */
     const char *time; /* the field with the time; NULL: only the user knows */
     const struct read_field *field;
     size_t n_fields;

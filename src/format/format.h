@@ -222,17 +222,19 @@ tamis_error set_open(struct container *c, struct head *head, enum kind kind, con
 struct pieces_in;
 struct pieces_out;
 
+/* Writes some of the next bytes of a section, possibly none, and returns how many; adds to *work how much work it was. */
+typedef size_t make_fn(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
+                       uint64_t *work);
+/* Checks what arrived since the last call. */
+typedef void look_fn(struct pieces_in *in);
+
 struct section_kind {
     /* Its length; false if there is none. */
     bool (*length)(const struct head *head, uint32_t owner, uint64_t *len);
     /* Its bytes in memory, as they are written; NULL: nowhere. */
     uint8_t *(*data)(const struct set *s, uint32_t owner);
-    /* Writes what is not in memory in that form: some of the next bytes, possibly none; returns
-       how much work it was. */
-    size_t (*make)(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
-                   uint64_t *work);
-    /* Reading: checks what arrived since the last call. */
-    void (*look)(struct pieces_in *in);
+    make_fn *make; /* for what is not in memory in that form */
+    look_fn *look;
 };
 
 extern const struct section_kind section_kinds[SECTION_END];

@@ -5,14 +5,7 @@
 #include "format.h"
 
 /* ---- writing: pieces_out.c ---- */
-size_t bits_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
-                 uint64_t *work);
-size_t matrix_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
-                   uint64_t *work);
-size_t escapes_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
-                    uint64_t *work);
-size_t table_make(struct pieces_out *o, const struct set *s, uint8_t *to, size_t room,
-                  uint64_t *work);
+extern make_fn bits_make, matrix_make, escapes_make, table_make;
 
 /* ---- reading: pieces_look.c ---- */
 
@@ -56,13 +49,8 @@ struct pieces_in {
     struct page_sums pages; /* last member: its page is not cleared */
 };
 
-void bits_look(struct pieces_in *in);
-void matrix_look(struct pieces_in *in);
-void counters_look(struct pieces_in *in);
-void escapes_look(struct pieces_in *in);
-void table_look(struct pieces_in *in);
-void lines_look(struct pieces_in *in);
-void ones_look(struct pieces_in *in);
+extern look_fn bits_look, matrix_look, counters_look, escapes_look, table_look, lines_look,
+    ones_look;
 /* A table without values has no section. */
 tamis_error check_empty_tables(const struct pieces_in *in, tamis_reason *reason);
 
