@@ -93,8 +93,9 @@ static void settle(tamis_follower *f)
     atomic_store(&f->condition, condition);
 }
 
-/* A message of the origin that is not older than what is known: the lease starts again, unless
-   another was sent later (a snapshot fetched after a heartbeat). */
+/* A message of the origin that is not older than the copy. The lease is as long as the latest snapshot says, and starts when
+   the message was sent that was sent last: messages come again with a snapshot that was fetched, and their ages, measured
+   again, may be greater than before. */
 static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
 {
     if (e->m.type == TAMIS_SNAPSHOT) {
@@ -104,17 +105,19 @@ static void hear(tamis_follower *f, const struct envelope *e, uint64_t age)
     uint64_t now = f->arrived, lease = follower_lease_span(f), expires = 0;
     uint64_t heard = now > age ? now - age : 0;
     bool other = e->m.epoch != f->t.newest_epoch;
-    if (age < lease)
-        expires = now > UINT64_MAX - (lease - age) ? UINT64_MAX : now + (lease - age);
     if (other || e->m.version > f->t.newest) {
         f->t.newest_epoch = e->m.epoch;
         f->t.newest = e->m.version;
     }
-    if (!other && heard < f->t.heard && e->m.type != TAMIS_FAREWELL) /* the last of its run */
-        return;
-    f->t.heard = heard;
-    f->t.last = *e;
-    f->t.last.part = f->t.last.data = NULL;
+    if (other || heard >= f->t.heard || e->m.type == TAMIS_FAREWELL) { /* the last of its run */
+        f->t.heard = heard;
+        f->t.last = *e;
+        f->t.last.part = f->t.last.data = NULL;
+    } else {
+        age = now - f->t.heard;
+    }
+    if (age < lease)
+        expires = now > UINT64_MAX - (lease - age) ? UINT64_MAX : now + (lease - age);
     settle(f); /* before the lease starts again: it must not be that of a copy that is behind */
     atomic_store(&f->expires, expires);
 }
@@ -230,7 +233,7 @@ static tamis_error take_carried(tamis_follower *f, const struct envelope *e, uin
         error = gather(f, e, &whole, taken, reason);
         if (error == TAMIS_OK && !whole.data) {
             if (*taken == TAMIS_HELD)
-                hear(f, e, age), settle(f);
+                hear(f, e, age);
             return TAMIS_OK;
         }
     }
@@ -273,28 +276,24 @@ static tamis_error take(tamis_follower *f, const struct envelope *e, uint64_t ag
     if (here && e->family != family_tag(set_family(&copy->set)))
         return fail(reason, TAMIS_EFAMILY, "%s: the message is of another family", m->owner);
     age = age_of(f, m, age);
-    bool old = here && (m->type == TAMIS_HEARTBEAT || m->type == TAMIS_FAREWELL
-                            ? m->version < f->t.version
-                            : m->version <= f->t.version);
-    if (old && !(m->type == TAMIS_SNAPSHOT && m->version == f->t.version)) {
+    bool changes = m->type == TAMIS_SNAPSHOT || m->type == TAMIS_DELTA;
+    if (here && m->version < f->t.version) {
         *taken = TAMIS_REPEATED;
         return TAMIS_OK;
     }
-    if (m->type == TAMIS_SNAPSHOT) {
-        if (!old)
-            return take_carried(f, e, age, taken, reason);
-        hear(f, e, age); /* exactly the version that is held: as good as a heartbeat */
-        settle(f);
+    if (here && m->version == f->t.version && changes) { /* as good as a heartbeat */
+        hear(f, e, age);
         *taken = TAMIS_REPEATED;
         return TAMIS_OK;
     }
+    if (m->type == TAMIS_SNAPSHOT)
+        return take_carried(f, e, age, taken, reason);
     if (m->type != TAMIS_FAREWELL &&
         (!here || (m->type == TAMIS_DELTA ? m->from : m->version) != f->t.version))
         return gap(f, e, age, reason);
     if (m->type == TAMIS_DELTA)
         return take_carried(f, e, age, taken, reason);
     hear(f, e, age);
-    settle(f);
     *taken = TAMIS_HEARD;
     return TAMIS_OK;
 }

@@ -5,6 +5,8 @@
 #include "harness.h"
 #include "histories.h"
 
+#include <unistd.h>
+
 #include "tamis/replica.h"
 
 enum { LIVES = 3, VERSIONS = 5, MESSAGES = 256 };
@@ -39,14 +41,14 @@ static void box_free(struct box *box)
 }
 
 /* All that an origin sends in one life: versions, heartbeats between them, a snapshot at the end. */
-static void live(struct box *box, uint64_t epoch, uint64_t message_bytes)
+static void live_with_beat(struct box *box, uint64_t epoch, uint64_t message_bytes, uint64_t beat)
 {
     static const uint8_t family[TAMIS_KEY_LEN] = "one family";
     tamis_filter *f;
     tamis_origin *origin;
     tamis_origin_options o = {.owner = "store",
                               .epoch = epoch,
-                              .beat = 100,
+                              .beat = beat,
                               .message_bytes = message_bytes,
                               .clock = harness_clock,
                               .clock_context = &now};
@@ -66,9 +68,19 @@ static void live(struct box *box, uint64_t epoch, uint64_t message_bytes)
     tamis_filter_free(f);
 }
 
+static void live(struct box *box, uint64_t epoch, uint64_t message_bytes)
+{
+    live_with_beat(box, epoch, message_bytes, 100);
+}
+
+static tamis_error take_aged(tamis_follower *f, const struct sent *s, uint64_t age)
+{
+    return tamis_follower_take(f, s->bytes.data, s->bytes.len, age, NULL, NULL);
+}
+
 static tamis_error take(tamis_follower *f, const struct sent *s)
 {
-    return tamis_follower_take(f, s->bytes.data, s->bytes.len, 0, NULL, NULL);
+    return take_aged(f, s, 0);
 }
 
 static void check_current(const tamis_follower *f, const tamis_message *last)
@@ -178,6 +190,61 @@ TEST(a_copy_that_is_behind_has_a_lease_too)
     CHECK(take(f, first(&box, 4, TAMIS_SNAPSHOT)) == TAMIS_OK);
     CHECK(tamis_follower_freshness(f) == TAMIS_CURRENT);
     tamis_follower_free(f);
+    box_free(&box);
+}
+
+/* The messages after a snapshot arrive once more with it, and a carrier measures their ages again, some of them as greater
+   than before: the lease is nevertheless that of the snapshot. */
+TEST(messages_that_come_again_with_a_snapshot_have_its_lease)
+{
+    static struct box box;
+    tamis_follower *f;
+    now = 1000;
+    live(&box, 5, 0);
+    live_with_beat(&box, 6, 0, 10000);
+    CHECK(tamis_follower_new(
+              &f, &(tamis_follower_options){.clock = harness_clock, .clock_context = &now}, NULL) ==
+          TAMIS_OK);
+    CHECK(take(f, first(&box, 5, TAMIS_SNAPSHOT)) == TAMIS_OK);
+    CHECK(take(f, first(&box, 6, TAMIS_DELTA)) == TAMIS_EBASE);
+    CHECK(take_aged(f, first(&box, 6, TAMIS_SNAPSHOT), 20) == TAMIS_OK);
+    CHECK(take_aged(f, first(&box, 6, TAMIS_DELTA), 1) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(f) == TAMIS_CURRENT);
+    now += 29998;
+    CHECK(tamis_follower_freshness(f) == TAMIS_CURRENT);
+    now += 2;
+    CHECK(tamis_follower_freshness(f) == TAMIS_STALE);
+    tamis_follower_free(f);
+    box_free(&box);
+}
+
+/* A follower that starts again with a saved copy finds the delta that led to it, and perhaps no later message. */
+TEST(the_delta_of_the_version_that_is_held_renews_the_lease)
+{
+    static struct box box;
+    tamis_follower *f;
+    now = 1000;
+    live(&box, 5, 0);
+    CHECK(tamis_follower_new(
+              &f, &(tamis_follower_options){.clock = harness_clock, .clock_context = &now}, NULL) ==
+          TAMIS_OK);
+    CHECK(take(f, first(&box, 5, TAMIS_SNAPSHOT)) == TAMIS_OK);
+    CHECK(take(f, first(&box, 5, TAMIS_DELTA)) == TAMIS_OK);
+    CHECK(tamis_follower_save(f, "order.replica", NULL) == TAMIS_OK);
+    tamis_follower_free(f);
+    now += 300;
+    CHECK(tamis_follower_new(
+              &f, &(tamis_follower_options){.clock = harness_clock, .clock_context = &now}, NULL) ==
+          TAMIS_OK);
+    CHECK(tamis_follower_load(f, "order.replica", UINT64_MAX, TAMIS_DELAY_UNKNOWN, NULL) ==
+          TAMIS_OK);
+    CHECK(tamis_follower_freshness(f) == TAMIS_STALE);
+    CHECK(take_aged(f, first(&box, 5, TAMIS_DELTA), 40) == TAMIS_OK);
+    CHECK(tamis_follower_freshness(f) == TAMIS_CURRENT);
+    now += 260;
+    CHECK(tamis_follower_freshness(f) == TAMIS_STALE);
+    tamis_follower_free(f);
+    unlink("order.replica");
     box_free(&box);
 }
 
