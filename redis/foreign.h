@@ -73,6 +73,8 @@ bool cuckoo_head_bytes(const struct foreign *f, struct buffer *out);
 /* ---- on_top.c ---- */
 /* Creates the set on top, here and on replicas; false if it has replied. */
 bool top_make(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
+/* Can such a set be on top? It must neither remove items nor forget them, and its adds are replicated without a time. */
+bool top_stays(bool deletable, tamis_growth growth);
 uint64_t top_items(const struct value *v);
 /* Does it refuse more items? What a master accepted is not refused: RedisBloom omits items that are false
    positives of its own bits, so it may count fewer than the set on top. */

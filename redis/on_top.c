@@ -17,6 +17,11 @@ static int take_bytes(void *context, const void *data, size_t len)
     return !buffer_add(context, data, len);
 }
 
+bool top_stays(bool deletable, tamis_growth growth)
+{
+    return !deletable && growth != TAMIS_WINDOW && growth != TAMIS_FLEXIBLE;
+}
+
 /* Chooses the parameters of the set, and creates it. */
 static tamis_error plan_top(RedisModuleCtx *ctx, struct foreign *f, struct creation *c,
                             struct set **out, tamis_reason *reason)
@@ -94,8 +99,7 @@ static void put_empty(RedisModuleCtx *ctx, struct value *v, RedisModuleString **
         error = "ERR bad capacity";
     if (!error)
         error = creation_options(&c, argv, argc, 5);
-    bool clocked = c.o.growth == TAMIS_WINDOW || c.o.growth == TAMIS_FLEXIBLE;
-    if (!error && (c.o.deletable || c.like || clocked))
+    if (!error && (c.like || !top_stays(c.o.deletable, c.o.growth)))
         error = NOT_ON_TOP;
     if (error) {
         rm.ReplyWithError(ctx, error);
@@ -139,7 +143,7 @@ static void put_bytes(RedisModuleCtx *ctx, struct value *v, RedisModuleString **
     if (argc == 3 || (argc == 5 && is_word(argv[3], "MAXMEM") &&
                       rm.StringToLongLong(argv[4], &limit) == RM_OK && limit > 0))
         whole = read_bytes(ctx, data, len);
-    if (!whole || whole->deletable) {
+    if (!whole || !top_stays(whole->deletable, whole->growth)) {
         value_free(whole);
         rm.ReplyWithError(ctx, NOT_ON_TOP);
         return;

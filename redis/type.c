@@ -294,7 +294,8 @@ static void *foreign_rdb_load(RedisModuleIO *io, int encoding)
         top = load_rest(io, VALUE_FILTER, &reason);
         why = reason.text;
     }
-    if (!f || (topped && (!top || top->kind != VALUE_FILTER || top->deletable))) {
+    if (!f || (topped &&
+               (!top || top->kind != VALUE_FILTER || !top_stays(top->deletable, top->growth)))) {
         foreign_free(f);
         value_free(top);
         return cannot_load(io, "a filter of RedisBloom", why);

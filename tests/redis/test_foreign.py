@@ -7,6 +7,7 @@ import base64
 import glob
 import os
 import random
+import re
 import socket
 import struct
 import threading
@@ -17,7 +18,7 @@ import redis
 import foreign
 from conftest import encode, free_port, wait
 from foreign import ITEMS, chunks_of, damaged, load, rewritten, scandump
-from test_hostile import sealed
+from test_hostile import TYPE, sealed
 from test_keys import info, refused
 
 SAID = foreign.said("redisbloom")
@@ -182,6 +183,39 @@ def test_the_limit_of_the_server_holds_on_top(servers):
     assert info(master.r, "over")["on_top"] == 0
     assert master.r.execute_command("WAIT", 1, 20000) == 1
     assert replica.digest(*forms) == master.digest(*forms)
+
+
+def number_at(payload, at):
+    """Of a payload: the end of the integer whose opcode is there."""
+    assert payload[at] == 2
+    return at + 2 + {0: 0, 1: 1, 2: 8 if payload[at + 1] & 1 else 4}[payload[at + 1] >> 6]
+
+
+def with_on_top(payload, top):
+    """The payload of a filter of RedisBloom, with the set of another payload on top."""
+    options = number_at(payload, number_at(payload, TYPE))
+    end = number_at(payload, options)
+    body = payload[:options] + b"\x02\x81" + struct.pack(">Q", 1 << 40 | 4) + payload[end:-11]
+    return sealed(body + top[number_at(top, TYPE):-10], payload[-10:-8])
+
+
+@pytest.mark.parametrize("options, good", [([], True), (["GROWTH", "window"], False), (["GROWTH", "flexible"], False),
+                                           (["DELETABLE"], False)])
+def test_a_set_on_top_does_not_forget(server, r, options, good):
+    """Neither from a client's bytes nor from a payload: the filter below is asked for as long as there is one."""
+    r.config_set("rdbcompression", "no")
+    load(r, "BF.LOADCHUNK", "f", SAID["some"])
+    r.execute_command("TAMIS.RESERVE", "t", 0.01, 1000, *options)
+    r.execute_command("TAMIS.ADD", "t", "x")
+    forged = with_on_top(r.dump("f"), r.dump("t"))
+    [_, data] = r.execute_command("TAMIS.DUMP", "t", 0, "WITHKEY")
+    for words in (["RESTORE", "g", 0, forged], ["TAMIS.ONTOP", "f", data]):
+        if good:
+            assert r.execute_command(*words) == b"OK"
+            assert info(r, words[1])["on_top"] == 1 and r.execute_command("BF.EXISTS", words[1], "x")
+        else:
+            assert re.match("Bad data format|ONTOP applies once", refused(r, *words))
+    r.config_set("rdbcompression", "yes")
 
 
 def test_a_key_that_expired_stays_so(servers):
