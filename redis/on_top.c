@@ -140,6 +140,8 @@ static void put_bytes(RedisModuleCtx *ctx, struct value *v, RedisModuleString **
     size_t len;
     const char *data = rm.StringPtrLen(argv[2], &len);
     struct value *whole = NULL;
+    if (too_much(ctx, len, "Move the filter with RESTORE."))
+        return;
     if (argc == 3 || (argc == 5 && is_word(argv[3], "MAXMEM") &&
                       rm.StringToLongLong(argv[4], &limit) == RM_OK && limit > 0))
         whole = read_bytes(ctx, data, len);

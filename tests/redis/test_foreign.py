@@ -180,6 +180,8 @@ def test_the_limit_of_the_server_holds_on_top(servers):
     for bad in ([b"x"], [data, "MAXMEM"], [data, "MAXMEM", 0], ["RESERVE", 2, 1], ["RESERVE", 0.1, -1],
                 ["RESERVE", 0.1, 1, "DELETABLE"], ["RESERVE", 0.1, 1, "GROWTH", "window"]):
         refused(master.r, "TAMIS.ONTOP", "over", *bad)
+    master.r.config_set("tamis.work-limit", "64kb")
+    assert "65537 bytes at once would block the server" in refused(master.r, "TAMIS.ONTOP", "over", bytes(65537))
     assert info(master.r, "over")["on_top"] == 0
     assert master.r.execute_command("WAIT", 1, 20000) == 1
     assert replica.digest(*forms) == master.digest(*forms)
