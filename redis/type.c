@@ -278,7 +278,7 @@ static void *rdb_load(RedisModuleIO *io, int version)
         return cannot_load(io, "a value of tamis", reason.text);
     const RedisModuleString *name = rm.GetKeyNameFromIO(io);
     if (v->publication && name)
-        publish_register(rm.GetDbIdFromIO(io), name);
+        publish_register(rm.GetContextFromIO(io), rm.GetDbIdFromIO(io), name);
     return v;
 }
 
