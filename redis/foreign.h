@@ -60,7 +60,8 @@ uint64_t foreign_hash(const void *key, size_t len, uint64_t seed); /* MurmurHash
 /* ---- foreign_cuckoo.c ---- */
 bool cuckoo_has(const struct foreign *f, const void *key, size_t len);
 uint64_t cuckoo_count(const struct foreign *f, const void *key, size_t len);
-/* May add a part, if the filter then has at most this many bytes. */
+/* May add a part, if the filter then has at most this many bytes; unless that is UINT64_MAX, as what a master accepted
+   must fit, it has at most 1024 parts, since copies of one item fill a part. */
 tamis_error cuckoo_add(struct foreign **f, const void *key, size_t len, uint64_t most);
 bool cuckoo_remove(struct foreign *f, const void *key, size_t len); /* false: not there */
 double cuckoo_rate_of_parts(const struct foreign *f);
