@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#define RATE_MIN   1e-300 /* that a set can have; RedisBloom takes any above 0 */
 #define NOT_ON_TOP "ERR ONTOP applies once, to a filter of RedisBloom"
 
 static int take_bytes(void *context, const void *data, size_t len)
@@ -27,8 +28,9 @@ static tamis_error plan_top(RedisModuleCtx *ctx, struct foreign *f, struct creat
                             struct set **out, tamis_reason *reason)
 {
     double stated = foreign_rate(f), left = stated - foreign_rate_now(f);
+    double least = stated / 8 > RATE_MIN ? stated / 8 : RATE_MIN;
     creation_init(c, WITH_RESERVE | WITH_BF);
-    c->o.fpp = left > stated / 8 ? left : stated / 8;
+    c->o.fpp = left > least ? left : least;
     c->o.memory_limit = value_limit();
     if (!foreign_scales(f)) {
         c->o.growth = TAMIS_FIXED;

@@ -322,6 +322,18 @@ def test_the_rate_of_a_large_one_is_estimated(server, r):
     assert abs(float(info(r, "c")["fpp_now"]) - (1 - (1 - 2 / 3 / 255) ** 6)) < 1e-5
 
 
+def test_the_lowest_rate(server, r):
+    """An eighth of it is 0, which would give the set on top the default, and is refused by replicas."""
+    chunks = chunks_of(SAID["some"])
+    head = bytearray(chunks[0][1])
+    struct.pack_into("<d", head, 44, 5e-324)
+    for cursor, data in [(1, bytes(head))] + chunks[1:]:
+        r.execute_command("BF.LOADCHUNK", "f", cursor, data)
+    below = float(info(r, "f")["fpp_now"])
+    assert r.execute_command("BF.ADD", "f", "surely not there, 17") == 1
+    assert abs(float(info(r, "f")["fpp"]) - below) < 1e-9
+
+
 def test_what_cannot_be_is_refused(servers):
     """Headers and payloads that say something else than RedisBloom makes; the server lives."""
     server = servers()
