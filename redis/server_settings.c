@@ -53,7 +53,7 @@ static RedisModuleString *get_rate(const char *name, void *unused)
 {
     (void)name;
     (void)unused;
-    return show(rm.CreateStringPrintf(NULL, "%.10g", server.error_rate));
+    return show(rm.CreateStringPrintf(NULL, "%.15g", server.error_rate));
 }
 
 static int set_rate(const char *name, RedisModuleString *text, void *unused,
@@ -231,7 +231,7 @@ static bool take_theirs(const char *ours, const RedisModuleString *value)
     if (!s) {
         if (creation_rate(&c, value))
             return false;
-        snprintf(rate_preset, sizeof rate_preset, "%.10g", c.o.fpp);
+        snprintf(rate_preset, sizeof rate_preset, "%.15g", c.o.fpp);
         server.error_rate = c.o.fpp;
         return true;
     }
@@ -255,7 +255,7 @@ static void show_theirs(const char *ours, char text[32])
     else
         snprintf(text, 32, "%s", ours ? rate_preset : "");
     if (ours && !s && registered)
-        snprintf(text, 32, "%.10g", server.error_rate);
+        snprintf(text, 32, "%.15g", server.error_rate);
 }
 
 bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,

@@ -139,7 +139,9 @@ def test_configuration(servers):
                         ("work-limit", "1")):
         with pytest.raises(redis.ResponseError):
             r.config_set("tamis." + name, value)
-    assert r.config_get("tamis.error-rate") == {"tamis.error-rate": "0.02"}
+    for rate in ("0.99999999999", "1e-100", "0.02"):  # what CONFIG REWRITE writes, the server must start with
+        r.config_set("tamis.error-rate", rate)
+        assert r.config_get("tamis.error-rate") == {"tamis.error-rate": rate}
     # The family is written down by CONFIG REWRITE, and two servers may share one.
     r.config_rewrite()
     key = r.config_get("tamis.family-key")["tamis.family-key"]
