@@ -200,7 +200,7 @@ static int merge_keys(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     long long n;
     rm.KeyAtPos(ctx, 1);
-    if (rm.StringToLongLong(argv[2], &n) != RM_OK || n > argc - 3)
+    if (argc < 4 || rm.StringToLongLong(argv[2], &n) != RM_OK || n > argc - 3)
         return RM_OK;
     for (int i = 0; i < n; i++)
         rm.KeyAtPos(ctx, 3 + i);
@@ -213,10 +213,10 @@ COMMAND(command_merge)
     long long n;
     const char *error;
     struct merging m = {0};
-    if (argc < 4)
-        return rm.WrongArity(ctx);
     if (rm.IsKeysPositionRequest(ctx))
         return merge_keys(ctx, argv, argc);
+    if (argc < 4)
+        return rm.WrongArity(ctx);
     if (rm.StringToLongLong(argv[2], &n) != RM_OK || n < 1 || n > argc - 3)
         return rm.ReplyWithError(ctx, "ERR numkeys is the number of sources that follow it");
     if (!read_merge_flags(argv, argc, (int)n + 3, &m.flags))

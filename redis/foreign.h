@@ -60,7 +60,8 @@ uint64_t foreign_hash(const void *key, size_t len, uint64_t seed); /* MurmurHash
 /* ---- foreign_cuckoo.c ---- */
 bool cuckoo_has(const struct foreign *f, const void *key, size_t len);
 uint64_t cuckoo_count(const struct foreign *f, const void *key, size_t len);
-/* May add a part, if the filter then has at most this many bytes. */
+/* May add a part, if the filter then has at most this many bytes; unless that is UINT64_MAX, as what a master accepted
+   must fit, it has at most 1024 parts, since copies of one item fill a part. */
 tamis_error cuckoo_add(struct foreign **f, const void *key, size_t len, uint64_t most);
 bool cuckoo_remove(struct foreign *f, const void *key, size_t len); /* false: not there */
 double cuckoo_rate_of_parts(const struct foreign *f);
@@ -73,6 +74,8 @@ bool cuckoo_head_bytes(const struct foreign *f, struct buffer *out);
 /* ---- on_top.c ---- */
 /* Creates the set on top, here and on replicas; false if it has replied. */
 bool top_make(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
+/* Can such a set be on top? It must neither remove items nor forget them, and its adds are replicated without a time. */
+bool top_stays(bool deletable, tamis_growth growth);
 uint64_t top_items(const struct value *v);
 /* Does it refuse more items? What a master accepted is not refused: RedisBloom omits items that are false
    positives of its own bits, so it may count fewer than the set on top. */

@@ -28,6 +28,7 @@
 #define ALTERNATE    UINT64_C(0x5bd1e995)
 #define PART_MAX     (UINT64_C(1) << 32) /* bytes: RedisBloom counts slots in 32 bits */
 #define CUCKOO_PARTS 65535
+#define GROWN_PARTS  1024 /* commands search all parts: 1024 take some 20 microseconds */
 #define PARTIAL      ((uint64_t)1 << 40)
 
 struct print {
@@ -152,7 +153,7 @@ static tamis_error add_part(struct foreign **at, uint64_t most)
 {
     struct foreign *f = *at;
     uint64_t buckets = f->part[f->n - 1].buckets * f->growth, bytes = buckets * f->bucket;
-    if (f->growth == 0 || f->n == CUCKOO_PARTS)
+    if (f->growth == 0 || f->n >= (most == UINT64_MAX ? CUCKOO_PARTS : GROWN_PARTS))
         return TAMIS_EFULL;
     if (bytes > PART_MAX || foreign_bytes(f) + bytes > most)
         return TAMIS_ESPACE;

@@ -370,7 +370,7 @@ void publication_emit(RedisModuleIO *io, RedisModuleString *key, const struct pu
 /* ---- publish_command.c ---- */
 /* Schedules the checks of a published value. False if there is no memory; then the next change of the value calls it
    again. */
-bool publish_register(int db, const RedisModuleString *name);
+bool publish_register(RedisModuleCtx *ctx, int db, const RedisModuleString *name);
 void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *name);
 void publish_start(RedisModuleCtx *ctx);
 size_t publish_count(void);

@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#define RATE_MIN   1e-300 /* that a set can have; RedisBloom takes any above 0 */
 #define NOT_ON_TOP "ERR ONTOP applies once, to a filter of RedisBloom"
 
 static int take_bytes(void *context, const void *data, size_t len)
@@ -17,13 +18,19 @@ static int take_bytes(void *context, const void *data, size_t len)
     return !buffer_add(context, data, len);
 }
 
+bool top_stays(bool deletable, tamis_growth growth)
+{
+    return !deletable && growth != TAMIS_WINDOW && growth != TAMIS_FLEXIBLE;
+}
+
 /* Chooses the parameters of the set, and creates it. */
 static tamis_error plan_top(RedisModuleCtx *ctx, struct foreign *f, struct creation *c,
                             struct set **out, tamis_reason *reason)
 {
     double stated = foreign_rate(f), left = stated - foreign_rate_now(f);
+    double least = stated / 8 > RATE_MIN ? stated / 8 : RATE_MIN;
     creation_init(c, WITH_RESERVE | WITH_BF);
-    c->o.fpp = left > stated / 8 ? left : stated / 8;
+    c->o.fpp = left > least ? left : least;
     c->o.memory_limit = value_limit();
     if (!foreign_scales(f)) {
         c->o.growth = TAMIS_FIXED;
@@ -94,8 +101,7 @@ static void put_empty(RedisModuleCtx *ctx, struct value *v, RedisModuleString **
         error = "ERR bad capacity";
     if (!error)
         error = creation_options(&c, argv, argc, 5);
-    bool clocked = c.o.growth == TAMIS_WINDOW || c.o.growth == TAMIS_FLEXIBLE;
-    if (!error && (c.o.deletable || c.like || clocked))
+    if (!error && (c.like || !top_stays(c.o.deletable, c.o.growth)))
         error = NOT_ON_TOP;
     if (error) {
         rm.ReplyWithError(ctx, error);
@@ -136,10 +142,12 @@ static void put_bytes(RedisModuleCtx *ctx, struct value *v, RedisModuleString **
     size_t len;
     const char *data = rm.StringPtrLen(argv[2], &len);
     struct value *whole = NULL;
+    if (too_much(ctx, len, "Move the filter with RESTORE."))
+        return;
     if (argc == 3 || (argc == 5 && is_word(argv[3], "MAXMEM") &&
                       rm.StringToLongLong(argv[4], &limit) == RM_OK && limit > 0))
         whole = read_bytes(ctx, data, len);
-    if (!whole || whole->deletable) {
+    if (!whole || !top_stays(whole->deletable, whole->growth)) {
         value_free(whole);
         rm.ReplyWithError(ctx, NOT_ON_TOP);
         return;

@@ -33,10 +33,16 @@ struct published_key {
 static struct published_key *published;
 static size_t n_published, room_published;
 
-bool publish_register(int db, const RedisModuleString *name)
+static int renamed(RedisModuleCtx *ctx, int events, const char *event, RedisModuleString *name);
+
+/* Events are asked for when there is something to publish: each costs every DEL and EXPIRE a call, and Valkey 8.1 leaves
+   a client in the database of the last event, so after COPY ... DB or MOVE in another one than before. */
+bool publish_register(RedisModuleCtx *ctx, int db, const RedisModuleString *name)
 {
+    static bool listens;
     size_t len;
     const char *text = rm.StringPtrLen(name, &len);
+    listens = listens || rm.SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_GENERIC, renamed) == RM_OK;
     for (size_t i = 0; i < n_published; i++)
         if (published[i].db == db && published[i].name.len == len &&
             (len == 0 || memcmp(published[i].name.data, text, len) == 0))
@@ -282,7 +288,7 @@ void publish_changes(RedisModuleCtx *ctx, struct value *v, RedisModuleString *na
     uint64_t now = value_clock(NULL);
     if (!p || !leads(ctx) || now < p->retry || !origin_ready(ctx, v, name))
         return;
-    publish_register(rm.GetSelectedDb(ctx), name);
+    publish_register(ctx, rm.GetSelectedDb(ctx), name);
     bool beat = now >= p->next_beat;
     if (!beat && tamis_origin_due(p->origin) == TAMIS_DUE_NOT)
         return;
@@ -332,7 +338,7 @@ static int renamed(RedisModuleCtx *ctx, int events, const char *event, RedisModu
     RedisModuleKey *key = rm.OpenKey(ctx, name, RM_READ);
     const struct value *v = find_value(key, VALUE_FILTER, &error);
     if (v && v->publication)
-        publish_register(rm.GetSelectedDb(ctx), name);
+        publish_register(ctx, rm.GetSelectedDb(ctx), name);
     rm.CloseKey(key);
     return RM_OK;
 }
@@ -351,7 +357,6 @@ static void swapped(RedisModuleCtx *ctx, RedisModuleEvent event, uint64_t sub, v
 void publish_start(RedisModuleCtx *ctx)
 {
     rm.CreateTimer(ctx, TICK, tick, NULL);
-    rm.SubscribeToKeyspaceEvents(ctx, RM_NOTIFY_GENERIC, renamed);
     rm.SubscribeToServerEvent(ctx, (RedisModuleEvent){RM_EVENT_SWAPDB, 1}, swapped);
 }
 
@@ -376,7 +381,7 @@ static void publish(RedisModuleCtx *ctx, struct value *v, RedisModuleString *nam
     tamis_error e = !set         ? TAMIS_ENOMEM
                     : leads(ctx) ? make_origin(ctx, p, as_filter(set), &reason)
                                  : TAMIS_OK;
-    if (e == TAMIS_OK && !publish_register(rm.GetSelectedDb(ctx), name))
+    if (e == TAMIS_OK && !publish_register(ctx, rm.GetSelectedDb(ctx), name))
         e = TAMIS_ENOMEM;
     if (e != TAMIS_OK) {
         publication_free(p);

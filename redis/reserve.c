@@ -554,8 +554,10 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
 {
     WIPED_CREATION c;
     const char *error = NULL;
-    if (rm.IsKeysPositionRequest(ctx))
+    if (rm.IsKeysPositionRequest(ctx)) /* of any number of arguments; there is no one to reply to */
         return reserve_keys(ctx, argv, bf ? 2 : argc);
+    if (argc < 4 || (bf && argc > 7))
+        return rm.WrongArity(ctx);
     creation_init(&c, WITH_RESERVE | (bf ? WITH_BF : 0));
     bool alike = !bf && is_word(argv[2], "LIKE");
     if (!alike)
@@ -581,10 +583,10 @@ static int reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, bool
 
 COMMAND(command_reserve)
 {
-    return argc < 4 ? rm.WrongArity(ctx) : reserve(ctx, argv, argc, false);
+    return reserve(ctx, argv, argc, false);
 }
 
 COMMAND(command_bf_reserve)
 {
-    return argc < 4 || argc > 7 ? rm.WrongArity(ctx) : reserve(ctx, argv, argc, true);
+    return reserve(ctx, argv, argc, true);
 }

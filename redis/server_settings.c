@@ -53,7 +53,7 @@ static RedisModuleString *get_rate(const char *name, void *unused)
 {
     (void)name;
     (void)unused;
-    return show(rm.CreateStringPrintf(NULL, "%.10g", server.error_rate));
+    return show(rm.CreateStringPrintf(NULL, "%.15g", server.error_rate));
 }
 
 static int set_rate(const char *name, RedisModuleString *text, void *unused,
@@ -190,17 +190,23 @@ static bool
 static const struct theirs {
     const char *name, *ours;
 } theirs[] = {
-    {"ERROR_RATE", "error-rate"},         {"bf-error-rate", "error-rate"},
-    {"bf.bloom-fp-rate", "error-rate"},   {"INITIAL_SIZE", "capacity"},
-    {"bf-initial-size", "capacity"},      {"bf.bloom-capacity", "capacity"},
-    {"EXPANSION", "expansion"},           {"bf-expansion-factor", "expansion"},
-    {"bf.bloom-expansion", "expansion"},  {"CF_INITIAL_SIZE", "cf-capacity"},
-    {"cf-initial-size", "cf-capacity"},   {"CF_BUCKET_SIZE", "cf-bucket-size"},
-    {"cf-bucket-size", "cf-bucket-size"}, {"bf.bloom-memory-usage-limit", "value-limit"},
-    {"CF_MAX_EXPANSIONS", NULL},          {"cf-max-expansions", NULL},
-    {"CF_MAX_ITERATIONS", NULL},          {"cf-max-iterations", NULL},
-    {"CF_EXPANSION_FACTOR", NULL},        {"cf-expansion-factor", NULL},
-    {"bf.bloom-tightening-ratio", NULL},  {"bf.bloom-use-random-seed", NULL},
+    {"ERROR_RATE", "error-rate"},
+    {"bf-error-rate", "error-rate"},
+    {"bf.bloom-fp-rate", "error-rate"},
+    {"INITIAL_SIZE", "capacity"},
+    {"bf-initial-size", "capacity"},
+    {"bf.bloom-capacity", "capacity"},
+    {"bf-expansion-factor", "expansion"},
+    {"bf.bloom-expansion", "expansion"},
+    {"cf-initial-size", "cf-capacity"},
+    {"cf-bucket-size", "cf-bucket-size"},
+    {"bf.bloom-memory-usage-limit", "value-limit"},
+    {"CF_MAX_EXPANSIONS", NULL},
+    {"cf-max-expansions", NULL},
+    {"cf-max-iterations", NULL},
+    {"cf-expansion-factor", NULL},
+    {"bf.bloom-tightening-ratio", NULL},
+    {"bf.bloom-use-random-seed", NULL},
     {"bf.bloom-defrag-enabled", NULL},
 };
 
@@ -225,7 +231,7 @@ static bool take_theirs(const char *ours, const RedisModuleString *value)
     if (!s) {
         if (creation_rate(&c, value))
             return false;
-        snprintf(rate_preset, sizeof rate_preset, "%.10g", c.o.fpp);
+        snprintf(rate_preset, sizeof rate_preset, "%.15g", c.o.fpp);
         server.error_rate = c.o.fpp;
         return true;
     }
@@ -249,7 +255,7 @@ static void show_theirs(const char *ours, char text[32])
     else
         snprintf(text, 32, "%s", ours ? rate_preset : "");
     if (ours && !s && registered)
-        snprintf(text, 32, "%.10g", server.error_rate);
+        snprintf(text, 32, "%.15g", server.error_rate);
 }
 
 bool settings_argument(RedisModuleCtx *ctx, const RedisModuleString *name,

@@ -278,7 +278,7 @@ static void *rdb_load(RedisModuleIO *io, int version)
         return cannot_load(io, "a value of tamis", reason.text);
     const RedisModuleString *name = rm.GetKeyNameFromIO(io);
     if (v->publication && name)
-        publish_register(rm.GetDbIdFromIO(io), name);
+        publish_register(rm.GetContextFromIO(io), rm.GetDbIdFromIO(io), name);
     return v;
 }
 
@@ -294,7 +294,8 @@ static void *foreign_rdb_load(RedisModuleIO *io, int encoding)
         top = load_rest(io, VALUE_FILTER, &reason);
         why = reason.text;
     }
-    if (!f || (topped && (!top || top->kind != VALUE_FILTER || top->deletable))) {
+    if (!f || (topped &&
+               (!top || top->kind != VALUE_FILTER || !top_stays(top->deletable, top->growth)))) {
         foreign_free(f);
         value_free(top);
         return cannot_load(io, "a filter of RedisBloom", why);

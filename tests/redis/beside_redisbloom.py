@@ -3,7 +3,7 @@
 
     tests/redis/beside_redisbloom.py REDISBLOOM.so [COMMANDS [SEED]]     default 20000, 1
 
-Two private servers (REDIS_SERVER, or redis-server; RedisBloom 8 needs 7.4 or later), the same commands, each in
+Two private servers (REDIS_SERVER, or redis-server; RedisBloom 8 needs Redis 8), the same commands, each in
 protocol 2 or 3, right ones and wrong ones; replies are compared byte for byte, without the sizes and numbers of parts
 in INFO. What is known to differ, and said so in docs/redis.md, is counted under its name in KNOWN; anything else is
 printed, and ends it with status 1.

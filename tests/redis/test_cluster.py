@@ -179,11 +179,27 @@ def test_a_replica_takes_over(servers):
     r.close()
 
 
+def node_alone(servers):
+    """One that has all slots."""
+    server = servers(port=free_port(cluster=True), cluster_enabled="yes")
+    server.r.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+    wait(lambda: "cluster_state:ok" in str(server.r.execute_command("CLUSTER", "INFO")), 20)
+    return server
+
+
+@pytest.mark.parametrize("word", ["1", "LIKE", ""])
+def test_any_number_of_arguments(servers, word):
+    """A node asks a command for its keys before it runs, whatever follows its name: there is no client to reply to."""
+    server = node_alone(servers)
+    for name in server.r.execute_command("COMMAND LIST", "FILTERBY", "MODULE", "tamis"):
+        for n in range(14):
+            server.raw(name, *[word] * n)
+    assert server.alive()
+
+
 def test_keys_of_one_slot(servers):
     """Commands with several keys refuse those of two slots, even where one node has both."""
-    r = servers(port=free_port(cluster=True), cluster_enabled="yes").r
-    r.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
-    wait(lambda: "cluster_state:ok" in str(r.execute_command("CLUSTER", "INFO")), 20)
+    r = node_alone(servers).r
     for key in ("a", "b", "{a}2"):
         r.execute_command("TAMIS.RESERVE", key, 0.01, 1000)  # a vector each, which can be intersected
         r.execute_command("TAMIS.ADD", key, "x")

@@ -7,6 +7,7 @@ import base64
 import glob
 import os
 import random
+import re
 import socket
 import struct
 import threading
@@ -17,7 +18,7 @@ import redis
 import foreign
 from conftest import encode, free_port, wait
 from foreign import ITEMS, chunks_of, damaged, load, rewritten, scandump
-from test_hostile import sealed
+from test_hostile import TYPE, sealed
 from test_keys import info, refused
 
 SAID = foreign.said("redisbloom")
@@ -179,9 +180,44 @@ def test_the_limit_of_the_server_holds_on_top(servers):
     for bad in ([b"x"], [data, "MAXMEM"], [data, "MAXMEM", 0], ["RESERVE", 2, 1], ["RESERVE", 0.1, -1],
                 ["RESERVE", 0.1, 1, "DELETABLE"], ["RESERVE", 0.1, 1, "GROWTH", "window"]):
         refused(master.r, "TAMIS.ONTOP", "over", *bad)
+    master.r.config_set("tamis.work-limit", "64kb")
+    assert "65537 bytes at once would block the server" in refused(master.r, "TAMIS.ONTOP", "over", bytes(65537))
     assert info(master.r, "over")["on_top"] == 0
     assert master.r.execute_command("WAIT", 1, 20000) == 1
     assert replica.digest(*forms) == master.digest(*forms)
+
+
+def number_at(payload, at):
+    """Of a payload: the end of the integer whose opcode is there."""
+    assert payload[at] == 2
+    return at + 2 + {0: 0, 1: 1, 2: 8 if payload[at + 1] & 1 else 4}[payload[at + 1] >> 6]
+
+
+def with_on_top(payload, top):
+    """The payload of a filter of RedisBloom, with the set of another payload on top."""
+    options = number_at(payload, number_at(payload, TYPE))
+    end = number_at(payload, options)
+    body = payload[:options] + b"\x02\x81" + struct.pack(">Q", 1 << 40 | 4) + payload[end:-11]
+    return sealed(body + top[number_at(top, TYPE):-10], payload[-10:-8])
+
+
+@pytest.mark.parametrize("options, good", [([], True), (["GROWTH", "window"], False), (["GROWTH", "flexible"], False),
+                                           (["DELETABLE"], False)])
+def test_a_set_on_top_does_not_forget(server, r, options, good):
+    """Neither from a client's bytes nor from a payload: the filter below is asked for as long as there is one."""
+    r.config_set("rdbcompression", "no")
+    load(r, "BF.LOADCHUNK", "f", SAID["some"])
+    r.execute_command("TAMIS.RESERVE", "t", 0.01, 1000, *options)
+    r.execute_command("TAMIS.ADD", "t", "x")
+    forged = with_on_top(r.dump("f"), r.dump("t"))
+    [_, data] = r.execute_command("TAMIS.DUMP", "t", 0, "WITHKEY")
+    for words in (["RESTORE", "g", 0, forged], ["TAMIS.ONTOP", "f", data]):
+        if good:
+            assert r.execute_command(*words) == b"OK"
+            assert info(r, words[1])["on_top"] == 1 and r.execute_command("BF.EXISTS", words[1], "x")
+        else:
+            assert re.match("Bad data format|ONTOP applies once", refused(r, *words))
+    r.config_set("rdbcompression", "yes")
 
 
 def test_a_key_that_expired_stays_so(servers):
@@ -284,6 +320,18 @@ def test_the_rate_of_a_large_one_is_estimated(server, r):
     # Buckets of three slots, of which two are taken: 6 compared, and 2/3 of them can match.
     foreign.large(r, "CF", "c", 32 * (b"\1\2\0" * (1 << 20)))
     assert abs(float(info(r, "c")["fpp_now"]) - (1 - (1 - 2 / 3 / 255) ** 6)) < 1e-5
+
+
+def test_the_lowest_rate(server, r):
+    """An eighth of it is 0, which would give the set on top the default, and is refused by replicas."""
+    chunks = chunks_of(SAID["some"])
+    head = bytearray(chunks[0][1])
+    struct.pack_into("<d", head, 44, 5e-324)
+    for cursor, data in [(1, bytes(head))] + chunks[1:]:
+        r.execute_command("BF.LOADCHUNK", "f", cursor, data)
+    below = float(info(r, "f")["fpp_now"])
+    assert r.execute_command("BF.ADD", "f", "surely not there, 17") == 1
+    assert abs(float(info(r, "f")["fpp"]) - below) < 1e-9
 
 
 def test_what_cannot_be_is_refused(servers):

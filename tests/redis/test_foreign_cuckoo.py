@@ -183,6 +183,24 @@ def test_a_limit_and_growth(servers):
     assert not server.r.exists("bad")
 
 
+def test_copies_of_one_item(servers):
+    """Two slots of a part may have it, so it makes the filter grow, and commands search every part: not without end,
+    but what a master or an append-only file has is taken."""
+    server = servers(appendonly="yes", appendfsync="always")
+    r = server.r
+    foreign.large(r, "CF", "f", bytes(2))
+    said = r.execute_command("CF.INSERT", "f", "ITEMS", *["x"] * 3000)
+    held = said.index(-1)
+    assert held == 2 * 1024 == r.execute_command("BF.CARD", "f")
+    assert refused(r, "CF.ADD", "f", "y") == "Filter is full"
+    assert r.execute_command("CF.DEL", "f", "x") and r.execute_command("CF.ADD", "f", "y")
+    [path] = glob.glob(os.path.join(server.folder, "appendonlydir", "*.incr.aof"))
+    with open(path, "ab") as aof:
+        aof.write(5 * encode("CF.ADD", "f", "x"))
+    r.execute_command("DEBUG", "LOADAOF")
+    assert r.execute_command("BF.CARD", "f") == held + 5 and info(r, "f")["vectors"] == 1027
+
+
 def test_mutated_payloads(moved):
     server, rng = moved(), random.Random(4)
     r = server.r
