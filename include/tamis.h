@@ -245,15 +245,17 @@ typedef struct tamis_filter_facts {
                           fresh in the newest vector: a key that is added again later counts again */
     double
         distinct; /* distinct keys, estimated from the fill of the vectors, or from some of the entries */
-    uint64_t capacity; /* keys that fit at the stated rate in the present vectors */
-    uint64_t bits;     /* in all vectors, counters excluded */
-    uint64_t bytes;    /* total memory of the filter (of the file, if mapped) */
-    uint32_t vectors;  /* number of vectors now */
+    uint64_t capacity; /* keys that fit at the stated rate in the present vectors; if there are
+                          lines, at least as many as there are keys */
+    uint64_t bits;     /* in all vectors and lines, counters excluded */
+    uint64_t bytes;    /* total memory of the filter (of the file, if mapped), without the 300 bytes
+                          that it shares with filters of the same options and family */
+    uint32_t vectors;  /* number of vectors now; lines are none */
     uint32_t hashes;   /* most probes of any vector */
     uint64_t pending;  /* removals remembered but not yet settled */
     double fpp;        /* stated rate; 0 for sizes as published, which do not bound the total */
     double fpp_now;    /* estimated from the actual fill */
-    double fill;       /* share of the bits that are set */
+    double fill;       /* share of the bits that are set, or in used slots of lines */
     double expansion;  /* as in the options, like the next two fields */
     uint64_t window, memory_limit;
 } tamis_filter_facts;
@@ -295,7 +297,7 @@ TAMIS_API tamis_error tamis_filter_remove(tamis_filter *filter, const void *key,
 TAMIS_API tamis_error tamis_filter_remove_many(tamis_filter *filter, const tamis_digest *digests,
                                                size_t n, uint8_t *outcomes, size_t *done);
 /* An upper bound on how often the key was added and not removed; it is too high only where other keys cover
-   this one. For a plain filter, 1 or 0. */
+   this one, and may be 0 for a key that was never added but is found. For a plain filter, 1 or 0. */
 TAMIS_API uint64_t tamis_filter_count(const tamis_filter *filter, const void *key, size_t len);
 
 /* ---- Set algebra ----------------------------------------------------------------------------- */
@@ -320,7 +322,7 @@ TAMIS_API tamis_error tamis_filter_intersect(tamis_filter **out, const tamis_fil
 /* Halves every vector. ERATE if it is more than half full (unless RESTATE). ESHAPE if a vector cannot be
    halved: the number of blocks must be even, the bits of a spread vector a multiple of 16. */
 TAMIS_API tamis_error tamis_filter_fold(tamis_filter *filter, unsigned flags, tamis_reason *reason);
-/* True for equal family, shape, bits, counters and pending removals. */
+/* True for equal family, shape, bits, counters, fingerprints and pending removals. */
 TAMIS_API bool tamis_filter_equal(const tamis_filter *a, const tamis_filter *b);
 TAMIS_API bool tamis_filter_same_family(const tamis_filter *a, const tamis_filter *b);
 /* Copies the family key; false if the filter does not carry it. */
@@ -368,7 +370,8 @@ TAMIS_API tamis_error tamis_filter_save(const tamis_filter *filter, const char *
 /* Maps the file read-only, which takes the same time for any size. The header and all sizes are
    always checked, payloads up to 64 MiB too (larger ones with `verify`). Counters stay in the file:
    an opened deletable filter can be queried and saved again, but not merged into another, and a
-   clone of it has only bits. The mapping reflects the file. When a file is replaced by renaming,
+   clone of it has only bits. Smooth filters have no counters: they can be merged into others, and a
+   clone can be changed. The mapping reflects the file. When a file is replaced by renaming,
    as every save here does, the mapping keeps the old contents. If someone writes into the file
    instead, the answers change, but nothing worse happens: no byte of it is used as an address
    unchecked. If someone truncates it, access to the missing part raises SIGBUS, which ends a

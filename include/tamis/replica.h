@@ -45,8 +45,9 @@ typedef struct tamis_estimate {
     double member_miss;    /* share of the members that a copy denies */
     double dirty;          /* share of bits changed */
     uint64_t set, cleared; /* bits that became one or zero, including new vectors */
-    uint64_t missed;       /* members that a copy denies; nearly exact */
-    bool unreachable;      /* even a fresh copy exceeds the false rate: let the filter grow */
+    uint64_t missed; /* members that a copy denies; nearly exact. In a smooth filter every add since
+                              the version counts, also of a key that the copy has */
+    bool unreachable; /* even a fresh copy exceeds the false rate: let the filter grow */
 } tamis_estimate;
 
 typedef struct tamis_origin_options {

@@ -355,19 +355,14 @@ static uint32_t best_slot(const struct body *b, uint64_t line, uint32_t q)
     uint64_t matching = lines_kernel()->match(at, b->width, q);
     uint32_t best = 0;
     q &= slot_ones(b->width);
-    for (; matching; matching &= matching - 1) {
-        uint32_t slot = slot_get(at, b->width, (unsigned)__builtin_ctzll(matching));
-        if (best == 0 || (slot & -slot) < (best & -best))
-            best = slot;
-    }
+    for (; matching; matching &= matching - 1)
+        best = better_slot(slot_get(at, b->width, (unsigned)__builtin_ctzll(matching)), best);
     if (!stash || q < (line_bound(at, b->width) & ~LINE_BARE))
         return best;
     STASH_RUN(stash, line, i)
     {
-        uint32_t slot = stash_slot(stash->entry[i]);
-        if (stash_line(stash->entry[i]) == line && slot_matches(slot, q) &&
-            (best == 0 || (slot & -slot) < (best & -best)))
-            best = slot;
+        uint32_t slot = stash_matching(stash->entry[i], line, q);
+        best = slot ? better_slot(slot, best) : best;
     }
     return best;
 }
@@ -509,9 +504,8 @@ uint64_t lines_count(const struct lines *l, tamis_digest digest)
     if (stash)
         STASH_RUN(stash, line, i)
         {
-            uint32_t slot = stash_slot(stash->entry[i]);
-            if (stash_line(stash->entry[i]) == line && slot_matches(slot, q) &&
-                !is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
+            uint32_t slot = stash_matching(stash->entry[i], line, q);
+            if (slot && !is_coarse(b->width, (unsigned)__builtin_ctz(slot)))
                 copies += stash_copies(stash->entry[i]);
         }
     if (b->rare)

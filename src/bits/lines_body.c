@@ -218,12 +218,8 @@ struct body *body_copy(struct lines *l, const struct body *b)
     copy->mass = b->mass;
     bool good = true;
     if (stash) {
-        struct stash *made = stash_new(a, stash->room);
+        struct stash *made = stash_copy(a, stash);
         good = made != NULL;
-        if (made) {
-            memcpy(made->entry, stash->entry, stash->room * sizeof *stash->entry);
-            made->used = stash->used;
-        }
         atomic_store(&copy->stash, made);
     }
     if (b->rare && good)

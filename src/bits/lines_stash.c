@@ -31,6 +31,19 @@ struct stash *stash_new(const tamis_allocator *a, uint32_t room)
     return stash;
 }
 
+struct stash *stash_copy(const tamis_allocator *a, const struct stash *from)
+{
+    struct stash *copy = stash_new(a, from->room);
+    for (uint32_t i = 0; copy && i < from->room; i++) {
+        uint64_t entry = word_load(&from->entry[i]);
+        if (stash_slot(entry) && stash_fits(copy, 1)) {
+            copy->entry[i] = entry;
+            copy->used++;
+        }
+    }
+    return copy;
+}
+
 void stash_free(struct stash *stash, const tamis_allocator *a)
 {
     if (stash)

@@ -1,7 +1,7 @@
 /*
  * What a part stores besides its lines. The stash holds slots for which their line had no room, about 1 % of them, in
  * a hash table by line: open addressing, any number of cells. The entries of a line share their home, so runs are long: a
-lookup passes 15 to 28 cells. An entry is one word:
+ * lookup passes 15 to 28 cells. An entry is one word:
  *
  *     line << 36 | slot << 12 | copies        0: free
  *
@@ -58,6 +58,14 @@ ALWAYS_INLINE void stash_prefetch(const struct stash *stash, uint64_t line)
     __builtin_prefetch(cell + 8, 0, 3);
 }
 
+/* The slot of an entry of this line that matches a query of `width` bits; 0: it is of another line, or does not match, or
+   a file that others overwrite has no slot there. */
+ALWAYS_INLINE uint32_t stash_matching(uint64_t entry, uint64_t line, uint32_t q)
+{
+    uint32_t slot = stash_slot(entry);
+    return stash_line(entry) == line && slot_matches(slot, q) ? slot : 0;
+}
+
 /* What a lookup compares entries with: a line and the query of a key. */
 ALWAYS_INLINE uint64_t stash_query(const struct body *body, uint64_t line, uint32_t q)
 {
@@ -81,6 +89,9 @@ size_t stash_bytes(uint32_t room);
 struct stash *stash_new(const tamis_allocator *a, uint32_t room);
 /* A stash whose entries are elsewhere. */
 struct stash *stash_view(const tamis_allocator *a, uint32_t room, const uint64_t *entry);
+/* In a mapped file that was not checked, or that others overwrite, cells may hold anything: entries without a slot, and
+   those that would leave too few cells free, are left out. */
+struct stash *stash_copy(const tamis_allocator *a, const struct stash *from);
 void stash_free(struct stash *stash, const tamis_allocator *a);
 /* Do this many more entries fit? At a load of four fifths runs are twice as long as at two thirds, but less than one
    lookup in a hundred goes through one, and a fifth of the memory is saved. */

@@ -3,12 +3,13 @@
  * them suffices at any size. A plain filter with a stated capacity starts with a vector of that capacity, the
  * cheapest way to hold that many keys; further keys go into lines. Both together use half of the stated rate,
  * so that two such filters can be united: their vectors are then kept side by side and take no more keys. The
- * vector has nine tenths of the half (10^7 keys at 1 % take 14.8 MB; with the whole half 14.5), and the lines have
- * slots four bits wider than the rate alone would need.
+ * vector has nine tenths of the half (10^7 keys at 1 % take 14.8 MB; with the whole half 14.5), and the lines have most
+ * of the rest, in slots four bits wider than the rate alone would need: a hundredth is left for what the parts of a
+ * union gain until they are full. From 0.1 % on, two that hold ten times their capacity are united. At lower rates the
+ * widest slots need more than this share: two are then united only up to their capacity.
  *
  * Lines alone use the whole rate. In a union rates add up, and known bits that are lost never come back: at 1 % two
- * sets of 2 * 10^6 keys fit, and six of 10^5; three of 10^6 do not, unless the rate may be restated, nor do two with
- * a vector that hold ten times its capacity.
+ * sets of 2 * 10^6 keys fit, and six of 10^5; three of 10^6 do not, unless the rate may be restated.
  *
  * A compact filter uses the whole rate: four fifths for the vector (10^7 keys take 13.1 MB), the rest for the lines. Two
  * that hold more than one vector can take are united only if their rates happen to fit, or if the rate may be restated.
@@ -20,7 +21,7 @@
 double smooth_lines_rate(const struct settings *opt)
 {
     if (!opt->compact)
-        return opt->budget * 0.05;
+        return opt->budget * 0.045;
     if (opt->budget < 5 * LINES_RATE_LEAST)
         return LINES_RATE_LEAST;
     return opt->budget *
@@ -45,11 +46,13 @@ tamis_error smooth_start(struct set *s)
     if (s->memory_limit && layers_count(set_layers(s)) > 0 &&
         set_bytes(s) + lines_least(t->opt.budget) > s->memory_limit)
         return TAMIS_ESPACE;
-    tamis_error e = lines_init(&s->lines, &t->allocator, t->opt.budget);
+    /* The first line is made for this rate too: at 0.1 %, 20 keys with slots of 20 bits would use up most of it. */
+    bool alone = layers_count(set_layers(s)) == 0;
+    double rate = alone ? t->opt.budget : smooth_lines_rate(&t->opt);
+    tamis_error e = lines_init(&s->lines, &t->allocator, rate);
     if (e != TAMIS_OK)
         return e;
-    if (layers_count(set_layers(s)) > 0)
-        s->lines.fpp = smooth_lines_rate(&t->opt);
+    s->lines.width = (uint8_t)lines_width(t->opt.budget);
     smooth_limit(s);
     set_quick(s);
     return TAMIS_OK;

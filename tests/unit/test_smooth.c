@@ -425,6 +425,36 @@ TEST(unions_past_the_stated_capacity)
     }
 }
 
+/* Two filters that hold this many keys each, more than stated, are united within their rate. */
+static void unite_past_capacity(double fpp, uint64_t capacity, uint64_t n)
+{
+    uint8_t key[TAMIS_KEY_LEN] = {7};
+    tamis_options o = {.fpp = fpp, .capacity = capacity, .growth = TAMIS_SMOOTH, .key = key};
+    tamis_filter *f[2];
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK(tamis_filter_new(&f[i], &o, NULL) == TAMIS_OK);
+        fill(f[i], i * n, i * n + n);
+    }
+    tamis_error e = tamis_filter_merge(f[0], f[1], 0, NULL);
+    CHECK_MSG(e == TAMIS_OK, "%s: two of %" PRIu64 " with a capacity of %" PRIu64 " at %g",
+              tamis_error_name(e), n, capacity, fpp);
+    check_all(f[0], 0, 2 * n);
+    check_rate(f[0], fpp);
+    for (unsigned i = 0; i < 2; i++)
+        tamis_filter_free(f[i]);
+}
+
+/* Lines must leave room for those of another filter at every rate from 0.1 % on, whatever their first keys cost. */
+TEST(unions_past_the_stated_capacity_at_every_rate)
+{
+    static const double rates[] = {0.1, 0.01, 0.003, 0.001};
+    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++)
+        for (uint64_t capacity = 1000; capacity <= 100000; capacity *= 10) {
+            unite_past_capacity(rates[i], capacity, capacity / 10 * 11);
+            unite_past_capacity(rates[i], capacity, capacity * 4);
+        }
+}
+
 /* A set of lines alone has the whole rate for them; beside a vector it has what the vector leaves. */
 TEST(unions_of_lines_with_a_vector)
 {
