@@ -338,7 +338,7 @@ static const char *check_line(struct part_check *c, const uint8_t *line)
 {
     unsigned width = c->facts.width, used = lines_kernel()->used(line, width);
     uint32_t bound = line_bound(line, width);
-    if ((bound & ~LINE_BARE) > slot_ones(width))
+    if ((bound & ~LINE_BARE) > slot_ones(width) || (width == 14 && tops_stray(line)))
         return "the bound of a line";
     for (unsigned i = used; i < line_slots(width); i++)
         if (slot_get(line, width, i))

@@ -1,11 +1,13 @@
 /*
  * The kernels of lines, compiled once for each instruction set. A file that includes this defines TARGET and, always
- * inline, functions that tell which lanes of a line hold non-zero low bits that match q, and which hold zero:
+ * inline, functions that take a line as 32 lanes of 16 bits; in slots of 14 bits, a lane leaves out the top bits of its
+ * two bytes:
  *
- *     uint32_t match16(line, q)  zero16(line)     32 lanes of 16 bits
- *     uint64_t match8(line, q)   zero8(line)      64 lanes of 8 bits
- *     uint32_t greatest16(line)  the lanes, without the first, whose slots of 16 bits have the greatest order
- *     bool any16(line, q)        does any lane of 16 bits except the first match?
+ *     uint32_t match16(line, width, lane)  the lanes that are not zero and match, as bits
+ *     uint32_t zero16(line, width)         those that are zero
+ *     uint32_t greatest16(line, width)     the lanes, without the first, that as slots have the greatest order
+ *     bool any16(line, width, q)           does any slot of 14 or 16 bits match?
+ *     uint64_t line_tops(line)             the top bits of all bytes
  *     struct stash_look stash_compare(cell, query)  compares CELLS cells of a stash
  *
  * A batch prefetches the line of each key 64 keys ahead into the second-level cache and 8 keys ahead into the
@@ -16,15 +18,23 @@
 
 #define GROUP 64
 
+/* The slots that a line of 14 bits has in the top bits of its bytes. */
+ALWAYS_INLINE TARGET uint64_t match_tops(const uint8_t *line, uint32_t q)
+{
+    uint64_t tops = line_tops(line), matching = 0;
+    for (unsigned i = 31; tops; i++, tops >>= 16) {
+        uint32_t slot = lane_slot(14, (uint32_t)tops);
+        matching |= (uint64_t)(slot && slot_matches(slot, q)) << i;
+    }
+    return matching;
+}
+
 ALWAYS_INLINE TARGET uint64_t match_in(const uint8_t *line, unsigned width, uint32_t q)
 {
-    uint64_t lanes, matching = 0;
-    if (width == 16)
-        return match16(line, (uint16_t)q) >> 1;
-    if (width == 12)
-        lanes = match8(line, (uint8_t)q) & ((UINT64_C(1) << 41) - 1);
-    else
-        lanes = match16(line, (uint16_t)q) & ((UINT64_C(1) << line_slots(width)) - 1);
+    uint64_t lanes = match16(line, width, lane_of(width, q)), matching = 0;
+    if (width <= 16)
+        return lanes >> 1 | (width == 14 ? match_tops(line, q) : 0);
+    lanes &= (UINT64_C(1) << line_slots(width)) - 1;
     if (UNLIKELY(line_bound(line, width) & LINE_BARE))
         lanes = (UINT64_C(1) << line_slots(width)) - 1;
     for (; lanes; lanes &= lanes - 1) {
@@ -40,18 +50,27 @@ static TARGET uint64_t kernel_match(const uint8_t *line, unsigned width, uint32_
     return match_in(line, width, q & slot_ones(width));
 }
 
-static TARGET unsigned kernel_used(const uint8_t *line, unsigned width)
+ALWAYS_INLINE TARGET unsigned used_in(const uint8_t *line, unsigned width)
 {
-    unsigned slots = line_slots(width);
-    uint64_t free = width == 12   ? zero8(line) | UINT64_C(1) << 41
-                    : width == 16 ? (uint64_t)zero16(line) >> 1 | UINT64_C(1) << 31
-                                  : zero16(line) | UINT64_C(1) << slots;
-    unsigned i = (unsigned)__builtin_ctzll(free);
-    while (i < slots && slot_get(line, width, i)) {
-        free &= free - 1;
+    unsigned slots = line_slots(width), i;
+    uint64_t free = zero16(line, width);
+    if (width <= 16) {
+        i = (unsigned)__builtin_ctzll(free >> 1 | UINT64_C(1) << 31);
+        while (width == 14 && UNLIKELY(i >= 31) && i < slots && slot_get(line, width, i))
+            i++;
+        return i;
+    }
+    free |= UINT64_C(1) << slots;
+    for (i = (unsigned)__builtin_ctzll(free); i < slots && slot_get(line, width, i);) {
+        free &= free - 1; /* its low bits are zero */
         i = (unsigned)__builtin_ctzll(free);
     }
     return i < slots ? i : slots;
+}
+
+static TARGET unsigned kernel_used(const uint8_t *line, unsigned width)
+{
+    return used_in(line, width);
 }
 
 /* Of slots of the same order, the one with more unknown bits, wherever it is: what leaves a line must not depend on
@@ -85,8 +104,9 @@ ALWAYS_INLINE uint64_t greatest18(const uint8_t *line)
 
 static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
 {
-    uint64_t all = (UINT64_C(1) << line_slots(width)) - 1;
-    return LIKELY(width == 16) ? greatest_in(line, 16, greatest16(line) >> 1, 0)
+    uint64_t all = (UINT64_C(1) << line_slots(width)) - 1, tops = all & -(UINT64_C(1) << 31);
+    return LIKELY(width == 16) ? greatest_in(line, 16, greatest16(line, 16) >> 1, 0)
+           : width == 14       ? greatest_in(line, 14, greatest16(line, 14) >> 1 | tops, 0)
            : width == 18       ? greatest_in(line, 18, greatest18(line), 1)
                                : greatest_in(line, width, all, 0);
 }
@@ -122,9 +142,18 @@ struct look {
 enum many {
     MANY_ONE, /* there is only one part */
     MANY_OTHER,
-    MANY_16 = 16, /* all parts have slots of 16 bits */
+    MANY_14 = 14, /* all parts have slots of 14 bits, */
+    MANY_16 = 16, /* of 16, */
     MANY_18 = 18  /* or of 18 */
 };
+
+/* Calls a function with `many` as a constant. */
+#define WITH_MANY(call, many, ...)                      \
+    ((many) == MANY_14    ? call(__VA_ARGS__, MANY_14)  \
+     : (many) == MANY_16  ? call(__VA_ARGS__, MANY_16)  \
+     : (many) == MANY_18  ? call(__VA_ARGS__, MANY_18)  \
+     : (many) == MANY_ONE ? call(__VA_ARGS__, MANY_ONE) \
+                          : call(__VA_ARGS__, MANY_OTHER))
 
 ALWAYS_INLINE const struct body *body_for(const struct lines_root *root, uint64_t place,
                                           enum many many)
@@ -139,13 +168,13 @@ ALWAYS_INLINE enum many root_many(const struct lines_root *root)
     if (root->lines)
         return MANY_ONE;
     unsigned width = shelf_of(root)->width;
-    return width == 16 ? MANY_16 : width == 18 ? MANY_18 : MANY_OTHER;
+    return width >= 14 && width <= 18 ? (enum many)width : MANY_OTHER;
 }
 
 /* The width, if it is the same for all keys; otherwise that of the body of a key. */
 ALWAYS_INLINE unsigned many_width(enum many many, unsigned width)
 {
-    return many >= MANY_16 ? (unsigned)many : width;
+    return many >= MANY_14 ? (unsigned)many : width;
 }
 
 ALWAYS_INLINE struct look look_of(const struct body *body, uint64_t place)
@@ -168,10 +197,11 @@ ALWAYS_INLINE TARGET bool look_in(const uint8_t *line, uint32_t q, unsigned widt
 {
     bool found;
     q &= slot_ones(width);
-    found = LIKELY(width == 16) ? any16(line, (uint16_t)q) : match_in(line, width, q) != 0;
+    found = LIKELY(width <= 16) ? any16(line, width, q) : match_in(line, width, q) != 0;
     atomic_thread_fence(memory_order_acquire); /* read the bound after the slots */
-    *stash = width == 16 ? (uint16_t)load16(line) >= (uint16_t)~q
-                         : q >= (line_bound(line, width) & ~LINE_BARE);
+    *stash = width <= 16
+                 ? bound_raw(line, width) >= (lane_of(width, q) ^ lane_of(width, slot_ones(width)))
+                 : q >= (line_bound(line, width) & ~LINE_BARE);
     return found;
 }
 
@@ -186,6 +216,7 @@ ALWAYS_INLINE TARGET bool has_place(const struct lines_root *root, uint64_t plac
     const struct body *body = body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER);
     struct look look = look_of(body, place);
     bool stash, found = look.width == 16   ? look_in(look.line, look.q, 16, &stash)
+                        : look.width == 14 ? look_in(look.line, look.q, 14, &stash)
                         : look.width == 18 ? look_in(look.line, look.q, 18, &stash)
                                            : look_in(look.line, look.q, look.width, &stash);
     return UNLIKELY(stash) && !found ? look_behind(body, place) : found;
@@ -213,33 +244,17 @@ static __attribute__((noinline)) TARGET bool has_slowly(const struct lines *l, u
    with the flag LINE_BARE, and where the low bits of several slots match. */
 ALWAYS_INLINE TARGET bool look_short(const uint8_t *line, uint32_t q, unsigned width, bool *sure)
 {
-    if (width == 16) {
-        bool stash, found = look_in(line, q, 16, &stash);
-        *sure = found || !stash;
+    if (width <= 16) {
+        bool stash, found = look_in(line, q, width, &stash);
+        *sure = found | !stash;
         return found;
     }
-    uint64_t lanes = width == 12 ? match8(line, (uint8_t)q) : match16(line, (uint16_t)q);
-    lanes &= (UINT64_C(1) << line_slots(width)) - 1;
+    uint64_t lanes = match16(line, width, q) & ((UINT64_C(1) << line_slots(width)) - 1);
     q &= slot_ones(width);
     bool found = lanes && slot_matches(slot_get(line, width, (unsigned)__builtin_ctzll(lanes)), q);
     atomic_thread_fence(memory_order_acquire); /* read the bound after the slots */
     *sure = found || (bound_raw(line, width) < (q ^ slot_ones(width)) && !(lanes & (lanes - 1)));
     return found;
-}
-
-/* The rest of has_quickly() for parts of other widths, or of several: of sets below 1.3 * 10^5 keys or above 10^8, or at
-   other rates than 1 %. */
-static __attribute__((noinline)) TARGET bool
-has_inside(const struct set *set, struct reader *r, const struct lines_root *root, uint64_t place)
-{
-    struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
-    bool sure, found = look.width == 18   ? look_short(look.line, look.q, 18, &sure)
-                       : look.width == 16 ? look_short(look.line, look.q, 16, &sure)
-                       : look.width == 20 ? look_short(look.line, look.q, 20, &sure)
-                       : look.width == 24 ? look_short(look.line, look.q, 24, &sure)
-                                          : look_short(look.line, look.q, 12, &sure);
-    atomic_store_explicit(&r->since, 0, memory_order_release);
-    return LIKELY(sure) ? found : has_slowly(lines_in(set), place);
 }
 
 /* The rest of has_quickly() for a key that is not in its line and may be in the stash. */
@@ -249,6 +264,41 @@ has_behind(struct reader *r, const struct lines_root *root, uint64_t place)
     bool found = look_behind(body_for(root, place, MANY_OTHER), place);
     atomic_store_explicit(&r->since, 0, memory_order_release);
     return found;
+}
+
+/* The rest of has_quickly() for a shelf whose parts all have the width `many`, 14 or 16. */
+ALWAYS_INLINE TARGET bool has_in_view(struct reader *r, const struct lines_root *root,
+                                      uint64_t place, enum many many)
+{
+    struct look look = look_at(shelf_of(root), place, many);
+    bool stash, found = look_in(look.line, look.q, many, &stash);
+    if (UNLIKELY(stash) && !found)
+        return has_behind(r, root, place);
+    atomic_store_explicit(&r->since, 0, memory_order_release);
+    return found;
+}
+
+static __attribute__((noinline)) TARGET bool has_14(struct reader *r, const struct lines_root *root,
+                                                    uint64_t place)
+{
+    return has_in_view(r, root, place, MANY_14);
+}
+
+/* The rest of has_quickly() for parts of other widths, or of several: of sets below 1.3 * 10^5 keys or above 10^8, or at
+   other rates than 1 %. */
+static __attribute__((noinline)) TARGET bool
+has_inside(const struct set *set, struct reader *r, const struct lines_root *root, uint64_t place)
+{
+    if (shelf_of(root)->width == 14)
+        return has_14(r, root, place);
+    struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
+    bool sure, found = look.width == 14   ? look_short(look.line, look.q, 14, &sure)
+                       : look.width == 18 ? look_short(look.line, look.q, 18, &sure)
+                       : look.width == 16 ? look_short(look.line, look.q, 16, &sure)
+                       : look.width == 20 ? look_short(look.line, look.q, 20, &sure)
+                                          : look_short(look.line, look.q, 24, &sure);
+    atomic_store_explicit(&r->since, 0, memory_order_release);
+    return LIKELY(sure) ? found : has_slowly(lines_in(set), place);
 }
 
 /* For a thread that is not inside as a reader; see struct quick. It is shortest in a set that is split, with slots of 16
@@ -262,15 +312,9 @@ ALWAYS_INLINE TARGET bool has_quickly(const struct set *set, uint64_t place)
                           memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
     const struct lines_root *root = lines_root_of(lines_in(set));
-    const struct shelf *shelf = shelf_of(root);
-    if (UNLIKELY(shelf->width != 16)) /* a body has its depth, 0, there */
+    if (UNLIKELY(shelf_of(root)->width != 16)) /* a body has its depth, 0, there */
         return has_inside(set, r, root, place);
-    struct look look = look_at(shelf, place, MANY_16);
-    bool stash, found = look_in(look.line, look.q, 16, &stash);
-    if (UNLIKELY(stash) && !found)
-        return has_behind(r, root, place);
-    atomic_store_explicit(&r->since, 0, memory_order_release);
-    return found;
+    return has_in_view(r, root, place, MANY_16);
 }
 
 static TARGET bool kernel_has_place(const struct set *set, uint64_t place)
@@ -290,7 +334,7 @@ static __attribute__((unused)) TARGET bool kernel_has_key(const struct set *set,
 ALWAYS_INLINE void look_start(const struct lines_root *root, uint64_t place, struct look *look,
                               enum many many)
 {
-    struct look new = many >= MANY_16 ? look_at(shelf_of(root), place, many)
+    struct look new = many >= MANY_14 ? look_at(shelf_of(root), place, many)
                                       : look_of(body_for(root, place, many), place);
     __builtin_prefetch(new.line, 0, 2);
     look->line = new.line;
@@ -363,15 +407,7 @@ ALWAYS_INLINE TARGET void stream(const struct lines_root *root, const tamis_dige
 static TARGET void kernel_has(const struct lines_root *root, const tamis_digest *digests, size_t n,
                               uint8_t *found)
 {
-    enum many many = root_many(root);
-    if (many == MANY_16)
-        stream(root, digests, n, found, MANY_16);
-    else if (many == MANY_18)
-        stream(root, digests, n, found, MANY_18);
-    else if (many == MANY_ONE)
-        stream(root, digests, n, found, MANY_ONE);
-    else
-        stream(root, digests, n, found, MANY_OTHER);
+    WITH_MANY(stream, root_many(root), root, digests, n, found);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -403,8 +439,11 @@ ALWAYS_INLINE uint64_t change_number(const struct change *c)
 /* A full line, one in ten, needs the stash too. */
 ALWAYS_INLINE void change_near(const struct change *c, enum many many)
 {
-    if (many < MANY_16 ||
-        LIKELY(!load16(c->line + (many == MANY_16 ? 62 : 52)))) /* the last slot */
+    if (many < MANY_14)
+        return;
+    unsigned last = line_slots(many) - 1;
+    if (LIKELY(!(many == MANY_14 ? slot_get(c->line, many, last)
+                                 : load16(slot_low(c->line, many, last)))))
         return;
     const struct stash *stash = atomic_load_explicit(&c->body->stash, memory_order_relaxed);
     if (stash)
@@ -443,9 +482,7 @@ ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fre
         return true;
     if (UNLIKELY(found || b->used >= (uint64_t)b->lines * line_load(width)))
         return false;
-    uint64_t full = UINT64_C(1) << line_slots(width);
-    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(c->line) >> 1 | full)
-                                : kernel_used(c->line, width);
+    unsigned used = width <= 16 ? used_in(c->line, width) : kernel_used(c->line, width);
     if (UNLIKELY(used >= line_slots(width)))
         return line_overflow(b, change_number(c), c->q, kernel_greatest(c->line, width));
     slot_put(c->line, width, used, c->q);
@@ -486,6 +523,7 @@ static TARGET tamis_error add_alone(struct lines *l, tamis_digest digest, bool o
     change_start(root, digest.a, &now, root->lines ? MANY_ONE : MANY_OTHER);
     unsigned width = now.body->width;
     bool good = width == 16   ? add_to(&now, once, fresh, 16)
+                : width == 14 ? add_to(&now, once, fresh, 14)
                 : width == 18 ? add_to(&now, once, fresh, 18)
                               : add_to(&now, once, fresh, width);
     if (UNLIKELY(!good))
@@ -506,11 +544,7 @@ static TARGET tamis_error kernel_add(struct lines *l, const tamis_digest *digest
     size_t i = 0;
     while (i < n && e == TAMIS_OK) {
         const struct lines_root *root = lines_root_of(l);
-        enum many many = root_many(root);
-        e = many == MANY_16    ? add_stream(l, root, digests, n, once, fresh, &i, MANY_16)
-            : many == MANY_18  ? add_stream(l, root, digests, n, once, fresh, &i, MANY_18)
-            : many == MANY_ONE ? add_stream(l, root, digests, n, once, fresh, &i, MANY_ONE)
-                               : add_stream(l, root, digests, n, once, fresh, &i, MANY_OTHER);
+        e = WITH_MANY(add_stream, root_many(root), l, root, digests, n, once, fresh, &i);
     }
     *done = i - (e != TAMIS_OK);
     return e;
@@ -537,9 +571,7 @@ ALWAYS_INLINE TARGET bool take_from(const struct change *c, uint64_t place, unsi
     if (UNLIKELY(best == 0 || is_coarse(width, (unsigned)__builtin_ctz(best)) ||
                  line_of(b, low) != line_of(b, low + mark - 1)))
         return false;
-    uint64_t full = UINT64_C(1) << line_slots(width);
-    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(c->line) >> 1 | full)
-                                : kernel_used(c->line, width);
+    unsigned used = width <= 16 ? used_in(c->line, width) : kernel_used(c->line, width);
     slot_put(c->line, width, at, slot_get(c->line, width, used - 1));
     slot_put(c->line, width, used - 1, 0);
     line_changed(b, change_number(c));
@@ -576,13 +608,7 @@ static TARGET void kernel_take(struct lines *l, const tamis_digest *digests, siz
 {
     for (size_t i = 0; i < n;) {
         const struct lines_root *root = lines_root_of(l);
-        enum many many = root_many(root);
-        if (many == MANY_16)
-            take_stream(l, root, digests, n, taken, &i, MANY_16);
-        else if (many == MANY_18)
-            take_stream(l, root, digests, n, taken, &i, MANY_18);
-        else
-            take_stream(l, root, digests, n, taken, &i, root->lines ? MANY_ONE : MANY_OTHER);
+        WITH_MANY(take_stream, root_many(root), l, root, digests, n, taken, &i);
     }
 }
 
