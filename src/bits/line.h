@@ -120,7 +120,7 @@ ALWAYS_INLINE struct high_bits high_bits(unsigned width, unsigned i)
         return (struct high_bits){54 + i / 4, i % 4 * 2, 3};
     if (width == 24)
         return (struct high_bits){40 + i, 0, 255};
-    return (struct high_bits){48 + i % 12, i / 12 * 4, 15};
+    return i < 12 ? (struct high_bits){48 + i, 0, 15} : (struct high_bits){36 + i, 4, 15};
 }
 
 /* The low bits of a slot of 16 bits or more, and all of one of 14 bits that is a lane. */

@@ -108,6 +108,7 @@ static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
     return LIKELY(width == 16) ? greatest_in(line, 16, greatest16(line, 16) >> 1, 0)
            : width == 14       ? greatest_in(line, 14, greatest16(line, 14) >> 1 | tops, 0)
            : width == 18       ? greatest_in(line, 18, greatest18(line), 1)
+           : width == 20       ? greatest_in(line, 20, all, 0)
                                : greatest_in(line, width, all, 0);
 }
 

@@ -281,8 +281,9 @@ ALWAYS_INLINE TARGET tamis_error pour_move(struct pour *p, unsigned width, unsig
 static TARGET tamis_error kernel_pour(struct pour *p)
 {
     unsigned width = p->from->width, to = p->to->width;
-    return width == 14 && to == 14   ? pour_move(p, 14, 14)
-           : width == 16 && to == 16 ? pour_move(p, 16, 16)
+    if (width == 14)
+        return to == 14 ? pour_move(p, 14, 14) : pour_move(p, 14, to);
+    return width == 16 && to == 16   ? pour_move(p, 16, 16)
            : width == 18 && to == 18 ? pour_move(p, 18, 18)
                                      : pour_move(p, width, to);
 }
