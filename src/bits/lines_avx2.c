@@ -85,19 +85,26 @@ ALWAYS_INLINE TARGET bool any16(const uint8_t *line, unsigned width, uint32_t q)
     return !_mm256_testz_si256(near, near);
 }
 
-ALWAYS_INLINE TARGET uint32_t greatest16(const uint8_t *line, unsigned width)
+ALWAYS_INLINE TARGET uint64_t greatest16(const uint8_t *line, unsigned width)
 {
-    struct halves v = lanes_in(line_halves(line), width);
+    struct halves all = line_halves(line), v = lanes_in(all, width);
     const __m256i one = _mm256_set1_epi16(1);
+    const __m128i zero = _mm_setzero_si128(), ones = _mm_set1_epi16(-1);
     __m256i low = _mm256_and_si256(v.low, _mm256_sub_epi16(v.low, one));
     __m256i high = _mm256_and_si256(v.high, _mm256_sub_epi16(v.high, one));
+    __m128i tops = width == 14 ? _mm_cvtsi64_si128((long long)tops_in(all)) : zero;
+    tops = _mm_and_si128(tops, _mm_sub_epi16(tops, _mm256_castsi256_si128(one)));
     low = _mm256_and_si256(low, SLOTS_OF_LOW);
     __m256i half = _mm256_max_epu16(low, high);
     __m128i most = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     /* The minimum of the inverted values. */
-    most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    __m256i wide = _mm256_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    return pack16(_mm256_cmpeq_epi16(low, wide), _mm256_cmpeq_epi16(high, wide)) & ~UINT32_C(1);
+    most = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epu16(most, tops), ones));
+    __m256i wide = _mm256_broadcastw_epi16(_mm_xor_si128(most, ones));
+    uint64_t lanes = pack16(_mm256_cmpeq_epi16(low, wide), _mm256_cmpeq_epi16(high, wide));
+    tops = _mm_packs_epi16(_mm_cmpeq_epi16(tops, _mm256_castsi256_si128(wide)), zero);
+    if (width == 14)
+        lanes |= (uint64_t)(_mm_movemask_epi8(tops) & 15) << 32;
+    return lanes & ~UINT64_C(1);
 }
 
 ALWAYS_INLINE TARGET uint32_t zero16(const uint8_t *line, unsigned width)

@@ -51,17 +51,24 @@ ALWAYS_INLINE TARGET bool any16(const uint8_t *line, unsigned width, uint32_t q)
                                 _mm_testn_epi16_mask(apart, apart));
 }
 
-ALWAYS_INLINE TARGET uint32_t greatest16(const uint8_t *line, unsigned width)
+ALWAYS_INLINE TARGET uint64_t greatest16(const uint8_t *line, unsigned width)
 {
+    const __m512i one = _mm512_set1_epi16(1);
+    const __m128i ones = _mm_set1_epi16(-1);
     __m512i v = lanes_in(_mm512_loadu_si512(line), width);
-    __m512i order = _mm512_and_si512(v, _mm512_sub_epi16(v, _mm512_set1_epi16(1)));
-    order = _mm512_maskz_mov_epi16(0xfffffffe, order);
+    __m512i order =
+        _mm512_maskz_mov_epi16(0xfffffffe, _mm512_and_si512(v, _mm512_sub_epi16(v, one)));
+    __m128i tops = _mm_cvtsi64_si128(width == 14 ? (long long)line_tops(line) : 0);
+    tops = _mm_and_si128(tops, _mm_sub_epi16(tops, _mm512_castsi512_si128(one)));
     __m256i half =
         _mm256_max_epu16(_mm512_castsi512_si256(order), _mm512_extracti64x4_epi64(order, 1));
     __m128i most = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    __m512i wide = _mm512_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    return _mm512_mask_cmpeq_epi16_mask(0xfffffffe, order, wide);
+    most = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epu16(most, tops), ones));
+    __m512i wide = _mm512_broadcastw_epi16(_mm_xor_si128(most, ones));
+    uint64_t lanes = _mm512_mask_cmpeq_epi16_mask(0xfffffffe, order, wide);
+    if (width == 14)
+        lanes |= (uint64_t)_mm_mask_cmpeq_epi16_mask(15, tops, _mm512_castsi512_si128(wide)) << 32;
+    return lanes;
 }
 
 ALWAYS_INLINE TARGET uint32_t zero16(const uint8_t *line, unsigned width)

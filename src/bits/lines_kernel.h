@@ -5,7 +5,8 @@
  *
  *     uint32_t match16(line, width, lane)  the lanes that are not zero and match, as bits
  *     uint32_t zero16(line, width)         those that are zero
- *     uint32_t greatest16(line, width)     the lanes, without the first, that as slots have the greatest order
+ *     uint64_t greatest16(line, width)     the lanes, without the first, that as slots have the greatest order; those in
+ *                                          top bits are lanes 32 to 35
  *     bool any16(line, width, q)           does any slot of 14 or 16 bits match?
  *     uint64_t line_tops(line)             the top bits of all bytes
  *     struct stash_look stash_compare(cell, query)  compares CELLS cells of a stash
@@ -50,15 +51,22 @@ static TARGET uint64_t kernel_match(const uint8_t *line, unsigned width, uint32_
     return match_in(line, width, q & slot_ones(width));
 }
 
+/* The number of slots before the first free one in the top bits, without a branch: of the lines that get a slot, a quarter
+   has one there. */
+ALWAYS_INLINE TARGET unsigned tops_used(const uint8_t *line)
+{
+    uint64_t tops = line_tops(line), low = UINT64_C(0x0001000100010001);
+    uint64_t zero = (tops - low) & ~tops & low << 15;
+    return zero ? (unsigned)__builtin_ctzll(zero) / 16 : 4;
+}
+
 ALWAYS_INLINE TARGET unsigned used_in(const uint8_t *line, unsigned width)
 {
     unsigned slots = line_slots(width), i;
     uint64_t free = zero16(line, width);
     if (width <= 16) {
         i = (unsigned)__builtin_ctzll(free >> 1 | UINT64_C(1) << 31);
-        while (width == 14 && UNLIKELY(i >= 31) && i < slots && slot_get(line, width, i))
-            i++;
-        return i;
+        return i + (width == 14 ? tops_used(line) & -(unsigned)(i == 31) : 0);
     }
     free |= UINT64_C(1) << slots;
     for (i = (unsigned)__builtin_ctzll(free); i < slots && slot_get(line, width, i);) {
@@ -104,9 +112,9 @@ ALWAYS_INLINE uint64_t greatest18(const uint8_t *line)
 
 static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
 {
-    uint64_t all = (UINT64_C(1) << line_slots(width)) - 1, tops = all & -(UINT64_C(1) << 31);
+    uint64_t all = (UINT64_C(1) << line_slots(width)) - 1;
     return LIKELY(width == 16) ? greatest_in(line, 16, greatest16(line, 16) >> 1, 0)
-           : width == 14       ? greatest_in(line, 14, greatest16(line, 14) >> 1 | tops, 0)
+           : width == 14       ? greatest_in(line, 14, greatest16(line, 14) >> 1, 0)
            : width == 18       ? greatest_in(line, 18, greatest18(line), 1)
            : width == 20       ? greatest_in(line, 20, all, 0)
                                : greatest_in(line, width, all, 0);
@@ -442,9 +450,11 @@ ALWAYS_INLINE void change_near(const struct change *c, enum many many)
 {
     if (many < MANY_14)
         return;
-    unsigned last = line_slots(many) - 1;
-    if (LIKELY(!(many == MANY_14 ? slot_get(c->line, many, last)
-                                 : load16(slot_low(c->line, many, last)))))
+    const uint64_t *half =
+        (const uint64_t *)(const void *)c->line + 6; /* of 14 bits: of the last slot */
+    uint64_t last = many == MANY_14 ? (word_load(half) | word_load(half + 1)) & BYTE_TOPS
+                                    : load16(slot_low(c->line, many, line_slots(many) - 1));
+    if (LIKELY(!last))
         return;
     const struct stash *stash = atomic_load_explicit(&c->body->stash, memory_order_relaxed);
     if (stash)

@@ -59,10 +59,10 @@ ALWAYS_INLINE bool any16(const uint8_t *line, unsigned width, uint32_t q)
            (width == 14 && lanes_match(line_tops(line), lane_of(14, q) * LOW16));
 }
 
-ALWAYS_INLINE uint32_t greatest16(const uint8_t *line, unsigned width)
+ALWAYS_INLINE uint64_t greatest16(const uint8_t *line, unsigned width)
 {
-    (void)line, (void)width;
-    return ~UINT32_C(1); /* all: the caller compares them */
+    (void)line;
+    return ((UINT64_C(1) << line_slots(width)) - 1) << 1; /* all: the caller compares them */
 }
 
 ALWAYS_INLINE uint32_t zero16(const uint8_t *line, unsigned width)
