@@ -369,7 +369,7 @@ def check_record(r, layout, hash_id, counted, at):
 
 class Part:
     """A part of the lines of a smooth filter: its record and its four pieces."""
-    SLOTS = {12: 41, 16: 31, 18: 27, 20: 24, 24: 20}
+    SLOTS = {14: 35, 16: 31, 18: 27, 20: 24, 24: 20}
 
     def __init__(self, record, at):
         r, self.record, self.at = record, record, at
@@ -407,10 +407,13 @@ class Part:
     def line(self, number):
         """Slots in use, the bound, and whether some slot may have a low part of zero."""
         data, s = self.pieces[0][64 * number:64 * number + 64], self.width
-        if s == 12:
-            lows, high = data[:41], [data[41 + i] & 15 if i < 21 else data[20 + i] >> 4
-                                     for i in range(41)]
-            raw, shift = struct.unpack_from("<H", data, 62)[0], 8
+        if s == 14:
+            tops = sum((byte >> 7) << i for i, byte in enumerate(data))
+            lanes = list(struct.unpack("<32H", bytes(byte & 127 for byte in data)))
+            lanes += [tops >> 16 * k & 0xFFFF for k in range(4)]
+            need(not any(lane & 0x8080 for lane in lanes), self.at, "a line")
+            raw, *lows = [lane & 127 | lane >> 8 << 7 for lane in lanes]
+            high, shift = [0] * 35, 14
         elif s == 16:
             lows, high, raw, shift = struct.unpack_from("<31H", data, 2), [0] * 31, \
                 struct.unpack_from("<H", data)[0], 16
@@ -424,12 +427,12 @@ class Part:
         else:
             lows, high, raw, shift = struct.unpack_from("<20H", data), data[40:60], \
                 struct.unpack_from("<I", data, 60)[0], 16
-        top = 0 if s == 16 else 1 << {12: 15, 18: 23}.get(s, 31)
+        top = 0 if s <= 16 else 1 << {18: 23}.get(s, 31)
         slots = [low | part << shift for low, part in zip(lows, high)]
         used = slots.index(0) if 0 in slots else len(slots)
         bound = (raw & ~top) ^ (1 << s) - 1
         need(not any(slots[used:]) and bound < 1 << s, self.at, "a line")
-        need(raw & top or s == 16 or all(lows[:used]), self.at, "a low part of zero")
+        need(raw & top or s <= 16 or all(lows[:used]), self.at, "a low part of zero")
         return slots[:used], bound
 
     def first(self, line):

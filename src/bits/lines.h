@@ -273,7 +273,7 @@ struct lines_kernel {
     unsigned (*used)(const uint8_t *line, unsigned width);
     /* The slot with the greatest order in a full line. */
     unsigned (*greatest)(const uint8_t *line, unsigned width);
-    /* For widths from 16 on, if no known bits are lost. NULL: not available. */
+    /* If no known bits are lost. NULL: not available. */
     tamis_error (*pour)(struct pour *pour);
 };
 

@@ -22,17 +22,32 @@ ALWAYS_INLINE TARGET struct halves line_halves(const uint8_t *line)
                            _mm256_loadu_si256((const __m256i *)(const void *)(line + 32))};
 }
 
+/* The lanes, without the top bits of bytes that are used separately. */
+ALWAYS_INLINE TARGET struct halves lanes_in(struct halves v, unsigned width)
+{
+    const __m256i lanes = _mm256_set1_epi8(0x7f);
+    return width == 14
+               ? (struct halves){_mm256_and_si256(v.low, lanes), _mm256_and_si256(v.high, lanes)}
+               : v;
+}
+
+/* The top bits of all bytes. */
+ALWAYS_INLINE TARGET uint64_t tops_in(struct halves v)
+{
+    return (uint32_t)_mm256_movemask_epi8(v.low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(v.high)
+                                                       << 32;
+}
+
+ALWAYS_INLINE TARGET uint64_t line_tops(const uint8_t *line)
+{
+    return tops_in(line_halves(line));
+}
+
 /* A bit mask of the lanes of 16 bits that are all ones. */
 ALWAYS_INLINE TARGET uint32_t pack16(__m256i low, __m256i high)
 {
     __m256i both = _mm256_permute4x64_epi64(_mm256_packs_epi16(low, high), 0xd8);
     return (uint32_t)_mm256_movemask_epi8(both);
-}
-
-ALWAYS_INLINE TARGET uint64_t pack8(__m256i low, __m256i high)
-{
-    return (uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high)
-                                                     << 32;
 }
 
 ALWAYS_INLINE TARGET __m256i lanes_match16(__m256i v, __m256i q)
@@ -43,17 +58,9 @@ ALWAYS_INLINE TARGET __m256i lanes_match16(__m256i v, __m256i q)
     return _mm256_andnot_si256(_mm256_cmpeq_epi16(v, zero), _mm256_cmpeq_epi16(differ, zero));
 }
 
-ALWAYS_INLINE TARGET __m256i lanes_match8(__m256i v, __m256i q)
+ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, unsigned width, uint32_t q)
 {
-    const __m256i zero = _mm256_setzero_si256();
-    __m256i differ =
-        _mm256_and_si256(_mm256_xor_si256(v, q), _mm256_xor_si256(v, _mm256_sub_epi8(zero, v)));
-    return _mm256_andnot_si256(_mm256_cmpeq_epi8(v, zero), _mm256_cmpeq_epi8(differ, zero));
-}
-
-ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
-{
-    struct halves v = line_halves(line);
+    struct halves v = lanes_in(line_halves(line), width);
     __m256i wide = _mm256_set1_epi16((short)q);
     return pack16(lanes_match16(v.low, wide), lanes_match16(v.high, wide));
 }
@@ -65,49 +72,46 @@ ALWAYS_INLINE TARGET __m256i lanes_near16(__m256i v, __m256i q)
     return _mm256_subs_epu16(mark, _mm256_srli_epi16(_mm256_xor_si256(v, q), 1));
 }
 
-ALWAYS_INLINE TARGET bool any16(const uint8_t *line, uint16_t q)
+ALWAYS_INLINE TARGET bool any16(const uint8_t *line, unsigned width, uint32_t q)
 {
-    struct halves v = line_halves(line);
-    __m256i wide = _mm256_set1_epi16((short)q);
+    struct halves all = line_halves(line), v = lanes_in(all, width);
+    __m256i wide = _mm256_set1_epi16((short)lane_of(width, q));
     __m256i near = _mm256_and_si256(lanes_near16(v.low, wide), SLOTS_OF_LOW);
     near = _mm256_or_si256(near, lanes_near16(v.high, wide));
+    if (width == 14) {
+        __m256i tops = _mm256_zextsi128_si256(_mm_cvtsi64_si128((long long)tops_in(all)));
+        near = _mm256_or_si256(near, lanes_near16(tops, wide));
+    }
     return !_mm256_testz_si256(near, near);
 }
 
-ALWAYS_INLINE TARGET uint32_t greatest16(const uint8_t *line)
+ALWAYS_INLINE TARGET uint64_t greatest16(const uint8_t *line, unsigned width)
 {
-    struct halves v = line_halves(line);
+    struct halves all = line_halves(line), v = lanes_in(all, width);
     const __m256i one = _mm256_set1_epi16(1);
+    const __m128i zero = _mm_setzero_si128(), ones = _mm_set1_epi16(-1);
     __m256i low = _mm256_and_si256(v.low, _mm256_sub_epi16(v.low, one));
     __m256i high = _mm256_and_si256(v.high, _mm256_sub_epi16(v.high, one));
+    __m128i tops = width == 14 ? _mm_cvtsi64_si128((long long)tops_in(all)) : zero;
+    tops = _mm_and_si128(tops, _mm_sub_epi16(tops, _mm256_castsi256_si128(one)));
     low = _mm256_and_si256(low, SLOTS_OF_LOW);
     __m256i half = _mm256_max_epu16(low, high);
     __m128i most = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     /* The minimum of the inverted values. */
-    most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    __m256i wide = _mm256_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    return pack16(_mm256_cmpeq_epi16(low, wide), _mm256_cmpeq_epi16(high, wide)) & ~UINT32_C(1);
+    most = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epu16(most, tops), ones));
+    __m256i wide = _mm256_broadcastw_epi16(_mm_xor_si128(most, ones));
+    uint64_t lanes = pack16(_mm256_cmpeq_epi16(low, wide), _mm256_cmpeq_epi16(high, wide));
+    tops = _mm_packs_epi16(_mm_cmpeq_epi16(tops, _mm256_castsi256_si128(wide)), zero);
+    if (width == 14)
+        lanes |= (uint64_t)(_mm_movemask_epi8(tops) & 15) << 32;
+    return lanes & ~UINT64_C(1);
 }
 
-ALWAYS_INLINE TARGET uint64_t match8(const uint8_t *line, uint8_t q)
+ALWAYS_INLINE TARGET uint32_t zero16(const uint8_t *line, unsigned width)
 {
-    struct halves v = line_halves(line);
-    __m256i wide = _mm256_set1_epi8((char)q);
-    return pack8(lanes_match8(v.low, wide), lanes_match8(v.high, wide));
-}
-
-ALWAYS_INLINE TARGET uint32_t zero16(const uint8_t *line)
-{
-    struct halves v = line_halves(line);
+    struct halves v = lanes_in(line_halves(line), width);
     const __m256i zero = _mm256_setzero_si256();
     return pack16(_mm256_cmpeq_epi16(v.low, zero), _mm256_cmpeq_epi16(v.high, zero));
-}
-
-ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
-{
-    struct halves v = line_halves(line);
-    const __m256i zero = _mm256_setzero_si256();
-    return pack8(_mm256_cmpeq_epi8(v.low, zero), _mm256_cmpeq_epi8(v.high, zero));
 }
 
 #define CELLS 4
@@ -178,6 +182,25 @@ ALWAYS_INLINE TARGET lane_v lanes_squeeze(lane_v v, uint32_t set)
     __m256i there = _mm256_cmpgt_epi32(lanes, _mm256_setzero_si256());
     lanes = _mm256_add_epi32(lanes, _mm256_set1_epi32(-1));
     return (lane_v)_mm256_and_si256(_mm256_permutevar8x32_epi32((__m256i)v, lanes), there);
+}
+
+/* A byte of the top bits for eight bytes each, in which it selects one bit. */
+ALWAYS_INLINE TARGET __m256i tops_spread(uint64_t tops)
+{
+    const __m256i from =
+        _mm256_set_epi64x(0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
+    const __m256i bit = _mm256_set1_epi64x((long long)UINT64_C(0x8040201008040201));
+    __m256i bytes = _mm256_shuffle_epi8(_mm256_set1_epi32((int)tops), from);
+    __m256i set = _mm256_cmpeq_epi8(_mm256_and_si256(bytes, bit), bit);
+    return _mm256_and_si256(set, _mm256_set1_epi8(-128));
+}
+
+ALWAYS_INLINE TARGET void line_store(uint8_t *line, const void *lanes, uint64_t tops)
+{
+    struct halves v = line_halves(lanes);
+    _mm256_storeu_si256((__m256i *)(void *)line, _mm256_or_si256(v.low, tops_spread(tops)));
+    _mm256_storeu_si256((__m256i *)(void *)(line + 32),
+                        _mm256_or_si256(v.high, tops_spread(tops >> 32)));
 }
 
 #include "lines_move.h"

@@ -9,9 +9,21 @@
 
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi,bmi2")))
 
-ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
+/* The lanes, without the top bits of bytes that are used separately. */
+ALWAYS_INLINE TARGET __m512i lanes_in(__m512i v, unsigned width)
 {
-    __m512i v = _mm512_loadu_si512(line);
+    return width == 14 ? _mm512_and_si512(v, _mm512_set1_epi8(0x7f)) : v;
+}
+
+/* The top bits of all bytes. */
+ALWAYS_INLINE TARGET uint64_t line_tops(const uint8_t *line)
+{
+    return _mm512_movepi8_mask(_mm512_loadu_si512(line));
+}
+
+ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, unsigned width, uint32_t q)
+{
+    __m512i v = lanes_in(_mm512_loadu_si512(line), width);
     __m512i above = _mm512_xor_si512(v, _mm512_sub_epi16(_mm512_setzero_si512(), v));
     __m512i differ = _mm512_xor_si512(v, _mm512_set1_epi16((short)q));
     return _mm512_mask_testn_epi16_mask(_mm512_test_epi16_mask(v, v), differ, above);
@@ -22,46 +34,47 @@ ALWAYS_INLINE TARGET uint32_t match16(const uint8_t *line, uint16_t q)
 
 /* A slot matches if it differs from q in its mark and below at most, where v and v - 1 differ. Of a free slot, 0, nothing
    is subtracted, and it differs from q, which is odd. The first lane is the bound. */
-ALWAYS_INLINE TARGET bool any16(const uint8_t *line, uint16_t q)
+ALWAYS_INLINE TARGET bool any16(const uint8_t *line, unsigned width, uint32_t q)
 {
-    __m512i v = _mm512_loadu_si512(line), wide = _mm512_set1_epi16((short)q);
-    __asm__("" : "+v"(v)); /* it is loaded once, not for each use */
-    __m512i less = _mm512_subs_epu16(v, _mm512_set1_epi16(1));
+    __m512i one = _mm512_set1_epi16(1);
+    __m512i all = _mm512_loadu_si512(line), wide = _mm512_set1_epi16((short)lane_of(width, q));
+    __asm__("" : "+v"(all), "+v"(one)); /* loaded once, not for each use */
+    __m512i v = lanes_in(all, width), less = _mm512_subs_epu16(v, one);
     __m512i differ = _mm512_ternarylogic_epi64(v, wide, less, TERNARY_DIFFER);
-    return _mm512_testn_epi16_mask(differ, differ) > 1;
+    if (width != 14)
+        return _mm512_testn_epi16_mask(differ, differ) > 1;
+    __m128i tops = _mm_cvtsi64_si128((long long)_mm512_movepi8_mask(all));
+    __m128i under = _mm_subs_epu16(tops, _mm512_castsi512_si128(one));
+    __m128i apart =
+        _mm_ternarylogic_epi64(tops, _mm512_castsi512_si128(wide), under, TERNARY_DIFFER);
+    return !_kortestz_mask32_u8(_mm512_mask_testn_epi16_mask(0xfffffffe, differ, differ),
+                                _mm_testn_epi16_mask(apart, apart));
 }
 
-ALWAYS_INLINE TARGET uint32_t greatest16(const uint8_t *line)
+ALWAYS_INLINE TARGET uint64_t greatest16(const uint8_t *line, unsigned width)
 {
-    __m512i v = _mm512_loadu_si512(line);
-    __m512i order = _mm512_and_si512(v, _mm512_sub_epi16(v, _mm512_set1_epi16(1)));
-    order = _mm512_maskz_mov_epi16(0xfffffffe, order);
+    const __m512i one = _mm512_set1_epi16(1);
+    const __m128i ones = _mm_set1_epi16(-1);
+    __m512i v = lanes_in(_mm512_loadu_si512(line), width);
+    __m512i order =
+        _mm512_maskz_mov_epi16(0xfffffffe, _mm512_and_si512(v, _mm512_sub_epi16(v, one)));
+    __m128i tops = _mm_cvtsi64_si128(width == 14 ? (long long)line_tops(line) : 0);
+    tops = _mm_and_si128(tops, _mm_sub_epi16(tops, _mm512_castsi512_si128(one)));
     __m256i half =
         _mm256_max_epu16(_mm512_castsi512_si256(order), _mm512_extracti64x4_epi64(order, 1));
     __m128i most = _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    most = _mm_minpos_epu16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    __m512i wide = _mm512_broadcastw_epi16(_mm_xor_si128(most, _mm_set1_epi16(-1)));
-    return _mm512_mask_cmpeq_epi16_mask(0xfffffffe, order, wide);
+    most = _mm_minpos_epu16(_mm_xor_si128(_mm_max_epu16(most, tops), ones));
+    __m512i wide = _mm512_broadcastw_epi16(_mm_xor_si128(most, ones));
+    uint64_t lanes = _mm512_mask_cmpeq_epi16_mask(0xfffffffe, order, wide);
+    if (width == 14)
+        lanes |= (uint64_t)_mm_mask_cmpeq_epi16_mask(15, tops, _mm512_castsi512_si128(wide)) << 32;
+    return lanes;
 }
 
-ALWAYS_INLINE TARGET uint64_t match8(const uint8_t *line, uint8_t q)
+ALWAYS_INLINE TARGET uint32_t zero16(const uint8_t *line, unsigned width)
 {
-    __m512i v = _mm512_loadu_si512(line);
-    __m512i above = _mm512_xor_si512(v, _mm512_sub_epi8(_mm512_setzero_si512(), v));
-    __m512i differ = _mm512_xor_si512(v, _mm512_set1_epi8((char)q));
-    return _mm512_mask_testn_epi8_mask(_mm512_test_epi8_mask(v, v), differ, above);
-}
-
-ALWAYS_INLINE TARGET uint32_t zero16(const uint8_t *line)
-{
-    __m512i v = _mm512_loadu_si512(line);
+    __m512i v = lanes_in(_mm512_loadu_si512(line), width);
     return _mm512_testn_epi16_mask(v, v);
-}
-
-ALWAYS_INLINE TARGET uint64_t zero8(const uint8_t *line)
-{
-    __m512i v = _mm512_loadu_si512(line);
-    return _mm512_testn_epi8_mask(v, v);
 }
 
 #define CELLS 8
@@ -118,6 +131,12 @@ ALWAYS_INLINE TARGET uint32_t lanes_test(lane_v v, uint32_t mask)
 ALWAYS_INLINE TARGET lane_v lanes_squeeze(lane_v v, uint32_t set)
 {
     return (lane_v)_mm512_maskz_compress_epi32((__mmask16)set, (__m512i)v);
+}
+
+ALWAYS_INLINE TARGET void line_store(uint8_t *line, const void *lanes, uint64_t tops)
+{
+    __m512i top = _mm512_maskz_mov_epi8(tops, _mm512_set1_epi8(-128));
+    _mm512_storeu_si512(line, _mm512_or_si512(_mm512_loadu_si512(lanes), top));
 }
 
 #include "lines_move.h"

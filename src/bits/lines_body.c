@@ -327,8 +327,8 @@ static uint64_t bytes_of(const struct lines *l)
 
 unsigned lines_width(double fpp)
 {
-    static const double least[] = {0.1, 0.01, 0.0025, 0.001};
-    unsigned width = 12;
+    static const double least[] = {0.05, 0.01, 0.0025, 0.001};
+    unsigned width = 14;
     for (unsigned i = 0; i < sizeof least / sizeof *least && fpp < least[i] * 0.999; i++)
         width = width_after(width);
     return width;

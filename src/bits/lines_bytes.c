@@ -340,6 +340,8 @@ static const char *check_line(struct part_check *c, const uint8_t *line)
     uint32_t bound = line_bound(line, width);
     if ((bound & ~LINE_BARE) > slot_ones(width))
         return "the bound of a line";
+    if (width == 14 && tops_stray(line))
+        return "bits of a line that belong to no slot";
     for (unsigned i = used; i < line_slots(width); i++)
         if (slot_get(line, width, i))
             return "a slot behind a free one";

@@ -1,11 +1,14 @@
 /*
  * The kernels of lines, compiled once for each instruction set. A file that includes this defines TARGET and, always
- * inline, functions that tell which lanes of a line hold non-zero low bits that match q, and which hold zero:
+ * inline, functions that take a line as 32 lanes of 16 bits; in slots of 14 bits, a lane leaves out the top bits of its
+ * two bytes:
  *
- *     uint32_t match16(line, q)  zero16(line)     32 lanes of 16 bits
- *     uint64_t match8(line, q)   zero8(line)      64 lanes of 8 bits
- *     uint32_t greatest16(line)  the lanes, without the first, whose slots of 16 bits have the greatest order
- *     bool any16(line, q)        does any lane of 16 bits except the first match?
+ *     uint32_t match16(line, width, lane)  the lanes that are not zero and match, as bits
+ *     uint32_t zero16(line, width)         those that are zero
+ *     uint64_t greatest16(line, width)     the lanes, without the first, that as slots have the greatest order; those in
+ *                                          top bits are lanes 32 to 35
+ *     bool any16(line, width, q)           does any slot of 14 or 16 bits match?
+ *     uint64_t line_tops(line)             the top bits of all bytes
  *     struct stash_look stash_compare(cell, query)  compares CELLS cells of a stash
  *
  * A batch prefetches the line of each key 64 keys ahead into the second-level cache and 8 keys ahead into the
@@ -16,15 +19,23 @@
 
 #define GROUP 64
 
+/* The slots that a line of 14 bits has in the top bits of its bytes. */
+ALWAYS_INLINE TARGET uint64_t match_tops(const uint8_t *line, uint32_t q)
+{
+    uint64_t tops = line_tops(line), matching = 0;
+    for (unsigned i = 31; tops; i++, tops >>= 16) {
+        uint32_t slot = lane_slot(14, (uint32_t)tops);
+        matching |= (uint64_t)(slot && slot_matches(slot, q)) << i;
+    }
+    return matching;
+}
+
 ALWAYS_INLINE TARGET uint64_t match_in(const uint8_t *line, unsigned width, uint32_t q)
 {
-    uint64_t lanes, matching = 0;
-    if (width == 16)
-        return match16(line, (uint16_t)q) >> 1;
-    if (width == 12)
-        lanes = match8(line, (uint8_t)q) & ((UINT64_C(1) << 41) - 1);
-    else
-        lanes = match16(line, (uint16_t)q) & ((UINT64_C(1) << line_slots(width)) - 1);
+    uint64_t lanes = match16(line, width, lane_of(width, q)), matching = 0;
+    if (width <= 16)
+        return lanes >> 1 | (width == 14 ? match_tops(line, q) : 0);
+    lanes &= (UINT64_C(1) << line_slots(width)) - 1;
     if (UNLIKELY(line_bound(line, width) & LINE_BARE))
         lanes = (UINT64_C(1) << line_slots(width)) - 1;
     for (; lanes; lanes &= lanes - 1) {
@@ -40,18 +51,34 @@ static TARGET uint64_t kernel_match(const uint8_t *line, unsigned width, uint32_
     return match_in(line, width, q & slot_ones(width));
 }
 
-static TARGET unsigned kernel_used(const uint8_t *line, unsigned width)
+/* The number of slots before the first free one in the top bits, without a branch: of the lines that get a slot, a quarter
+   has one there. */
+ALWAYS_INLINE TARGET unsigned tops_used(const uint8_t *line)
 {
-    unsigned slots = line_slots(width);
-    uint64_t free = width == 12   ? zero8(line) | UINT64_C(1) << 41
-                    : width == 16 ? (uint64_t)zero16(line) >> 1 | UINT64_C(1) << 31
-                                  : zero16(line) | UINT64_C(1) << slots;
-    unsigned i = (unsigned)__builtin_ctzll(free);
-    while (i < slots && slot_get(line, width, i)) {
-        free &= free - 1;
+    uint64_t tops = line_tops(line), low = UINT64_C(0x0001000100010001);
+    uint64_t zero = (tops - low) & ~tops & low << 15;
+    return zero ? (unsigned)__builtin_ctzll(zero) / 16 : 4;
+}
+
+ALWAYS_INLINE TARGET unsigned used_in(const uint8_t *line, unsigned width)
+{
+    unsigned slots = line_slots(width), i;
+    uint64_t free = zero16(line, width);
+    if (width <= 16) {
+        i = (unsigned)__builtin_ctzll(free >> 1 | UINT64_C(1) << 31);
+        return i + (width == 14 ? tops_used(line) & -(unsigned)(i == 31) : 0);
+    }
+    free |= UINT64_C(1) << slots;
+    for (i = (unsigned)__builtin_ctzll(free); i < slots && slot_get(line, width, i);) {
+        free &= free - 1; /* its low bits are zero */
         i = (unsigned)__builtin_ctzll(free);
     }
     return i < slots ? i : slots;
+}
+
+static TARGET unsigned kernel_used(const uint8_t *line, unsigned width)
+{
+    return used_in(line, width);
 }
 
 /* Of slots of the same order, the one with more unknown bits, wherever it is: what leaves a line must not depend on
@@ -86,8 +113,10 @@ ALWAYS_INLINE uint64_t greatest18(const uint8_t *line)
 static TARGET unsigned kernel_greatest(const uint8_t *line, unsigned width)
 {
     uint64_t all = (UINT64_C(1) << line_slots(width)) - 1;
-    return LIKELY(width == 16) ? greatest_in(line, 16, greatest16(line) >> 1, 0)
+    return LIKELY(width == 16) ? greatest_in(line, 16, greatest16(line, 16) >> 1, 0)
+           : width == 14       ? greatest_in(line, 14, greatest16(line, 14) >> 1, 0)
            : width == 18       ? greatest_in(line, 18, greatest18(line), 1)
+           : width == 20       ? greatest_in(line, 20, all, 0)
                                : greatest_in(line, width, all, 0);
 }
 
@@ -122,9 +151,18 @@ struct look {
 enum many {
     MANY_ONE, /* there is only one part */
     MANY_OTHER,
-    MANY_16 = 16, /* all parts have slots of 16 bits */
+    MANY_14 = 14, /* all parts have slots of 14 bits, */
+    MANY_16 = 16, /* of 16, */
     MANY_18 = 18  /* or of 18 */
 };
+
+/* Calls a function with `many` as a constant. */
+#define WITH_MANY(call, many, ...)                      \
+    ((many) == MANY_14    ? call(__VA_ARGS__, MANY_14)  \
+     : (many) == MANY_16  ? call(__VA_ARGS__, MANY_16)  \
+     : (many) == MANY_18  ? call(__VA_ARGS__, MANY_18)  \
+     : (many) == MANY_ONE ? call(__VA_ARGS__, MANY_ONE) \
+                          : call(__VA_ARGS__, MANY_OTHER))
 
 ALWAYS_INLINE const struct body *body_for(const struct lines_root *root, uint64_t place,
                                           enum many many)
@@ -139,13 +177,13 @@ ALWAYS_INLINE enum many root_many(const struct lines_root *root)
     if (root->lines)
         return MANY_ONE;
     unsigned width = shelf_of(root)->width;
-    return width == 16 ? MANY_16 : width == 18 ? MANY_18 : MANY_OTHER;
+    return width >= 14 && width <= 18 ? (enum many)width : MANY_OTHER;
 }
 
 /* The width, if it is the same for all keys; otherwise that of the body of a key. */
 ALWAYS_INLINE unsigned many_width(enum many many, unsigned width)
 {
-    return many >= MANY_16 ? (unsigned)many : width;
+    return many >= MANY_14 ? (unsigned)many : width;
 }
 
 ALWAYS_INLINE struct look look_of(const struct body *body, uint64_t place)
@@ -168,10 +206,11 @@ ALWAYS_INLINE TARGET bool look_in(const uint8_t *line, uint32_t q, unsigned widt
 {
     bool found;
     q &= slot_ones(width);
-    found = LIKELY(width == 16) ? any16(line, (uint16_t)q) : match_in(line, width, q) != 0;
+    found = LIKELY(width <= 16) ? any16(line, width, q) : match_in(line, width, q) != 0;
     atomic_thread_fence(memory_order_acquire); /* read the bound after the slots */
-    *stash = width == 16 ? (uint16_t)load16(line) >= (uint16_t)~q
-                         : q >= (line_bound(line, width) & ~LINE_BARE);
+    *stash = width <= 16
+                 ? bound_raw(line, width) >= (lane_of(width, q) ^ lane_of(width, slot_ones(width)))
+                 : q >= (line_bound(line, width) & ~LINE_BARE);
     return found;
 }
 
@@ -186,6 +225,7 @@ ALWAYS_INLINE TARGET bool has_place(const struct lines_root *root, uint64_t plac
     const struct body *body = body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER);
     struct look look = look_of(body, place);
     bool stash, found = look.width == 16   ? look_in(look.line, look.q, 16, &stash)
+                        : look.width == 14 ? look_in(look.line, look.q, 14, &stash)
                         : look.width == 18 ? look_in(look.line, look.q, 18, &stash)
                                            : look_in(look.line, look.q, look.width, &stash);
     return UNLIKELY(stash) && !found ? look_behind(body, place) : found;
@@ -213,33 +253,17 @@ static __attribute__((noinline)) TARGET bool has_slowly(const struct lines *l, u
    with the flag LINE_BARE, and where the low bits of several slots match. */
 ALWAYS_INLINE TARGET bool look_short(const uint8_t *line, uint32_t q, unsigned width, bool *sure)
 {
-    if (width == 16) {
-        bool stash, found = look_in(line, q, 16, &stash);
-        *sure = found || !stash;
+    if (width <= 16) {
+        bool stash, found = look_in(line, q, width, &stash);
+        *sure = found | !stash;
         return found;
     }
-    uint64_t lanes = width == 12 ? match8(line, (uint8_t)q) : match16(line, (uint16_t)q);
-    lanes &= (UINT64_C(1) << line_slots(width)) - 1;
+    uint64_t lanes = match16(line, width, q) & ((UINT64_C(1) << line_slots(width)) - 1);
     q &= slot_ones(width);
     bool found = lanes && slot_matches(slot_get(line, width, (unsigned)__builtin_ctzll(lanes)), q);
     atomic_thread_fence(memory_order_acquire); /* read the bound after the slots */
     *sure = found || (bound_raw(line, width) < (q ^ slot_ones(width)) && !(lanes & (lanes - 1)));
     return found;
-}
-
-/* The rest of has_quickly() for parts of other widths, or of several: of sets below 1.3 * 10^5 keys or above 10^8, or at
-   other rates than 1 %. */
-static __attribute__((noinline)) TARGET bool
-has_inside(const struct set *set, struct reader *r, const struct lines_root *root, uint64_t place)
-{
-    struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
-    bool sure, found = look.width == 18   ? look_short(look.line, look.q, 18, &sure)
-                       : look.width == 16 ? look_short(look.line, look.q, 16, &sure)
-                       : look.width == 20 ? look_short(look.line, look.q, 20, &sure)
-                       : look.width == 24 ? look_short(look.line, look.q, 24, &sure)
-                                          : look_short(look.line, look.q, 12, &sure);
-    atomic_store_explicit(&r->since, 0, memory_order_release);
-    return LIKELY(sure) ? found : has_slowly(lines_in(set), place);
 }
 
 /* The rest of has_quickly() for a key that is not in its line and may be in the stash. */
@@ -249,6 +273,41 @@ has_behind(struct reader *r, const struct lines_root *root, uint64_t place)
     bool found = look_behind(body_for(root, place, MANY_OTHER), place);
     atomic_store_explicit(&r->since, 0, memory_order_release);
     return found;
+}
+
+/* The rest of has_quickly() for a shelf whose parts all have the width `many`, 14 or 16. */
+ALWAYS_INLINE TARGET bool has_in_view(struct reader *r, const struct lines_root *root,
+                                      uint64_t place, enum many many)
+{
+    struct look look = look_at(shelf_of(root), place, many);
+    bool stash, found = look_in(look.line, look.q, many, &stash);
+    if (UNLIKELY(stash) && !found)
+        return has_behind(r, root, place);
+    atomic_store_explicit(&r->since, 0, memory_order_release);
+    return found;
+}
+
+static __attribute__((noinline)) TARGET bool has_14(struct reader *r, const struct lines_root *root,
+                                                    uint64_t place)
+{
+    return has_in_view(r, root, place, MANY_14);
+}
+
+/* The rest of has_quickly() for parts of other widths, or of several: of sets below 1.3 * 10^5 keys or above 10^8, or at
+   other rates than 1 %. */
+static __attribute__((noinline)) TARGET bool
+has_inside(const struct set *set, struct reader *r, const struct lines_root *root, uint64_t place)
+{
+    if (shelf_of(root)->width == 14)
+        return has_14(r, root, place);
+    struct look look = look_of(body_for(root, place, root->lines ? MANY_ONE : MANY_OTHER), place);
+    bool sure, found = look.width == 14   ? look_short(look.line, look.q, 14, &sure)
+                       : look.width == 18 ? look_short(look.line, look.q, 18, &sure)
+                       : look.width == 16 ? look_short(look.line, look.q, 16, &sure)
+                       : look.width == 20 ? look_short(look.line, look.q, 20, &sure)
+                                          : look_short(look.line, look.q, 24, &sure);
+    atomic_store_explicit(&r->since, 0, memory_order_release);
+    return LIKELY(sure) ? found : has_slowly(lines_in(set), place);
 }
 
 /* For a thread that is not inside as a reader; see struct quick. It is shortest in a set that is split, with slots of 16
@@ -262,15 +321,9 @@ ALWAYS_INLINE TARGET bool has_quickly(const struct set *set, uint64_t place)
                           memory_order_release);
     atomic_signal_fence(memory_order_seq_cst);
     const struct lines_root *root = lines_root_of(lines_in(set));
-    const struct shelf *shelf = shelf_of(root);
-    if (UNLIKELY(shelf->width != 16)) /* a body has its depth, 0, there */
+    if (UNLIKELY(shelf_of(root)->width != 16)) /* a body has its depth, 0, there */
         return has_inside(set, r, root, place);
-    struct look look = look_at(shelf, place, MANY_16);
-    bool stash, found = look_in(look.line, look.q, 16, &stash);
-    if (UNLIKELY(stash) && !found)
-        return has_behind(r, root, place);
-    atomic_store_explicit(&r->since, 0, memory_order_release);
-    return found;
+    return has_in_view(r, root, place, MANY_16);
 }
 
 static TARGET bool kernel_has_place(const struct set *set, uint64_t place)
@@ -290,7 +343,7 @@ static __attribute__((unused)) TARGET bool kernel_has_key(const struct set *set,
 ALWAYS_INLINE void look_start(const struct lines_root *root, uint64_t place, struct look *look,
                               enum many many)
 {
-    struct look new = many >= MANY_16 ? look_at(shelf_of(root), place, many)
+    struct look new = many >= MANY_14 ? look_at(shelf_of(root), place, many)
                                       : look_of(body_for(root, place, many), place);
     __builtin_prefetch(new.line, 0, 2);
     look->line = new.line;
@@ -334,19 +387,19 @@ static __attribute__((noinline)) TARGET void look_later(const struct lines_root 
     later->n = 0;
 }
 
+/* `only`: the width of the only part. Small sets have slots of 14, 18 or 20 bits, if their rate is 10, 1 or 0.1 %. */
 ALWAYS_INLINE TARGET void stream(const struct lines_root *root, const tamis_digest *digests,
-                                 size_t n, uint8_t *found, enum many many)
+                                 size_t n, uint8_t *found, unsigned only, enum many many)
 {
     struct look ring[GROUP];
     struct later later = {.n = 0};
-    unsigned all = many_width(many, ((const struct body *)(const void *)root)->width);
     for (size_t i = 0; i < GROUP; i++)
         look_start(root, digests[i < n ? i : 0].a, &ring[i], many);
     for (size_t i = 0; i < n; i++) {
         struct look *look = &ring[i % GROUP];
         const uint8_t *line = look->line;
         uint32_t q = look->q;
-        unsigned width = many == MANY_OTHER ? look->width : all;
+        unsigned width = many == MANY_OTHER ? look->width : many_width(many, only);
         bool stash;
         look_start(root, digests[i + GROUP < n ? i + GROUP : i].a, look, many);
         __builtin_prefetch(ring[(i + 8) % GROUP].line, 0, 3);
@@ -364,227 +417,18 @@ static TARGET void kernel_has(const struct lines_root *root, const tamis_digest 
                               uint8_t *found)
 {
     enum many many = root_many(root);
-    if (many == MANY_16)
-        stream(root, digests, n, found, MANY_16);
-    else if (many == MANY_18)
-        stream(root, digests, n, found, MANY_18);
-    else if (many == MANY_ONE)
-        stream(root, digests, n, found, MANY_ONE);
+    unsigned only = ((const struct body *)(const void *)root)->width;
+    if (many == MANY_ONE && only == 14)
+        stream(root, digests, n, found, 14, MANY_ONE);
+    else if (many == MANY_ONE && only == 18)
+        stream(root, digests, n, found, 18, MANY_ONE);
+    else if (many == MANY_ONE && only == 20)
+        stream(root, digests, n, found, 20, MANY_ONE);
     else
-        stream(root, digests, n, found, MANY_OTHER);
+        WITH_MANY(stream, many, root, digests, n, found, only);
 }
 
-/* ---- changes --------------------------------------------------------------------------------- */
-
-#define NEAR 8 /* keys whose lines are prefetched into the first-level cache */
-
-/* An addition or removal in progress. */
-struct change {
-    struct body *body;
-    uint8_t *line;
-    uint32_t q;
-};
-
-ALWAYS_INLINE void change_start(const struct lines_root *root, uint64_t place,
-                                struct change *change, enum many many)
-{
-    struct body *b = (struct body *)(uintptr_t)body_for(root, place, many);
-    struct look look = look_of(b, place);
-    unsigned width = many_width(many, b->width);
-    __builtin_prefetch(look.line, 0, 2);
-    *change = (struct change){b, (uint8_t *)(uintptr_t)look.line, look.q & slot_ones(width)};
-}
-
-ALWAYS_INLINE uint64_t change_number(const struct change *c)
-{
-    return (uint64_t)(c->line - c->body->line) / LINE_BYTES;
-}
-
-/* A full line, one in ten, needs the stash too. */
-ALWAYS_INLINE void change_near(const struct change *c, enum many many)
-{
-    if (many < MANY_16 ||
-        LIKELY(!load16(c->line + (many == MANY_16 ? 62 : 52)))) /* the last slot */
-        return;
-    const struct stash *stash = atomic_load_explicit(&c->body->stash, memory_order_relaxed);
-    if (stash)
-        stash_prefetch(stash, change_number(c));
-}
-
-/* Starts the keys from `from` on, as many as the ring holds. */
-ALWAYS_INLINE void changes_start(const struct lines_root *root, const tamis_digest *digests,
-                                 size_t from, size_t n, struct change ring[GROUP], enum many many)
-{
-    for (size_t i = from; i < n && i < from + GROUP; i++)
-        change_start(root, digests[i].a, &ring[i % GROUP], many);
-}
-
-ALWAYS_INLINE struct change changes_next(const struct lines_root *root, const tamis_digest *digests,
-                                         size_t n, size_t i, struct change ring[GROUP],
-                                         enum many many)
-{
-    struct change now = ring[i % GROUP];
-    if (i + GROUP < n)
-        change_start(root, digests[i + GROUP].a, &ring[i % GROUP], many);
-    if (i + NEAR < n)
-        change_near(&ring[(i + NEAR) % GROUP], many);
-    return now;
-}
-
-/* Puts a key into its line, unless `once` and it is found; false if this needs memory, or the key may be present. */
-ALWAYS_INLINE TARGET bool add_to(const struct change *c, bool once, uint8_t *fresh, unsigned width)
-{
-    struct body *b = c->body;
-    bool stash, found = look_in(c->line, c->q, width, &stash);
-    if (UNLIKELY(stash) && !found)
-        found = stash_has(b, change_number(c), c->q);
-    *fresh = !found;
-    if (found && once && (LIKELY(!b->rare) || b->rare->coarse.n == 0)) /* see lines_keep() */
-        return true;
-    if (UNLIKELY(found || b->used >= (uint64_t)b->lines * line_load(width)))
-        return false;
-    uint64_t full = UINT64_C(1) << line_slots(width);
-    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(c->line) >> 1 | full)
-                                : kernel_used(c->line, width);
-    if (UNLIKELY(used >= line_slots(width)))
-        return line_overflow(b, change_number(c), c->q, kernel_greatest(c->line, width));
-    slot_put(c->line, width, used, c->q);
-    b->used++;
-    b->keys++;
-    b->mass++;
-    line_changed(b, change_number(c));
-    return true;
-}
-
-/* Continues at key *done, as long as the root stays the same. */
-ALWAYS_INLINE TARGET tamis_error add_stream(struct lines *l, const struct lines_root *root,
-                                            const tamis_digest *digests, size_t n, bool once,
-                                            uint8_t *fresh, size_t *done, enum many many)
-{
-    size_t i = *done;
-    struct change ring[GROUP];
-    tamis_error e = TAMIS_OK;
-    uint64_t added = 0;
-    changes_start(root, digests, i, n, ring, many);
-    for (; i < n && e == TAMIS_OK && lines_root_of(l) == root; i++) {
-        struct change now = changes_next(root, digests, n, i, ring, many);
-        bool good = add_to(&now, once, &fresh[i], many_width(many, now.body->width));
-        added += good & fresh[i];
-        if (UNLIKELY(!good))
-            e = lines_add_slowly(l, digests[i], once, fresh[i]);
-    }
-    *done = i;
-    l->keys += added;
-    return e;
-}
-
-/* One key, without what a batch prepares, which takes as many instructions again. */
-static TARGET tamis_error add_alone(struct lines *l, tamis_digest digest, bool once, uint8_t *fresh)
-{
-    struct change now;
-    const struct lines_root *root = lines_root_of(l);
-    change_start(root, digest.a, &now, root->lines ? MANY_ONE : MANY_OTHER);
-    unsigned width = now.body->width;
-    bool good = width == 16   ? add_to(&now, once, fresh, 16)
-                : width == 18 ? add_to(&now, once, fresh, 18)
-                              : add_to(&now, once, fresh, width);
-    if (UNLIKELY(!good))
-        return lines_add_slowly(l, digest, once, *fresh);
-    l->keys += *fresh;
-    return TAMIS_OK;
-}
-
-static TARGET tamis_error kernel_add(struct lines *l, const tamis_digest *digests, size_t n,
-                                     bool once, uint8_t *fresh, size_t *done)
-{
-    tamis_error e = TAMIS_OK;
-    if (n == 1) {
-        e = add_alone(l, digests[0], once, fresh);
-        *done = e == TAMIS_OK;
-        return e;
-    }
-    size_t i = 0;
-    while (i < n && e == TAMIS_OK) {
-        const struct lines_root *root = lines_root_of(l);
-        enum many many = root_many(root);
-        e = many == MANY_16    ? add_stream(l, root, digests, n, once, fresh, &i, MANY_16)
-            : many == MANY_18  ? add_stream(l, root, digests, n, once, fresh, &i, MANY_18)
-            : many == MANY_ONE ? add_stream(l, root, digests, n, once, fresh, &i, MANY_ONE)
-                               : add_stream(l, root, digests, n, once, fresh, &i, MANY_OTHER);
-    }
-    *done = i - (e != TAMIS_OK);
-    return e;
-}
-
-/* Removes the matching slot with the fewest unknown bits, if it is in this line only: below the bound there are none
-   in the stash. */
-ALWAYS_INLINE TARGET bool take_from(const struct change *c, uint64_t place, unsigned width)
-{
-    struct body *b = c->body;
-    uint32_t bound = line_bound(c->line, width) & ~LINE_BARE, best = 0;
-    unsigned at = 0;
-    if (UNLIKELY(c->q >= bound || b->used * 2 <= (uint64_t)b->lines * line_load(width) ||
-                 (b->rare && b->rare->excess.n)))
-        return false;
-    for (uint64_t like = match_in(c->line, width, c->q); like; like &= like - 1) {
-        unsigned i = (unsigned)__builtin_ctzll(like);
-        uint32_t slot = slot_get(c->line, width, i);
-        bool better = best == 0 || (slot & -slot) < (best & -best);
-        best = better ? slot : best;
-        at = better ? i : at;
-    }
-    uint64_t mark = best & -best, low = place << b->depth >> b->shift & -mark;
-    if (UNLIKELY(best == 0 || is_coarse(width, (unsigned)__builtin_ctz(best)) ||
-                 line_of(b, low) != line_of(b, low + mark - 1)))
-        return false;
-    uint64_t full = UINT64_C(1) << line_slots(width);
-    unsigned used = width == 16 ? (unsigned)__builtin_ctzll(zero16(c->line) >> 1 | full)
-                                : kernel_used(c->line, width);
-    slot_put(c->line, width, at, slot_get(c->line, width, used - 1));
-    slot_put(c->line, width, used - 1, 0);
-    line_changed(b, change_number(c));
-    b->used--;
-    b->keys--;
-    b->mass -= mark;
-    if (UNLIKELY(bound != slot_ones(width)))
-        line_refill(b, change_number(c), used - 1);
-    return true;
-}
-
-ALWAYS_INLINE TARGET void take_stream(struct lines *l, const struct lines_root *root,
-                                      const tamis_digest *digests, size_t n, uint8_t *taken,
-                                      size_t *done, enum many many)
-{
-    size_t i = *done;
-    struct change ring[GROUP];
-    uint64_t removed = 0;
-    changes_start(root, digests, i, n, ring, many);
-    for (; i < n && lines_root_of(l) == root; i++) {
-        struct change now = changes_next(root, digests, n, i, ring, many);
-        bool there = take_from(&now, digests[i].a, many_width(many, now.body->width));
-        if (UNLIKELY(!there))
-            there = lines_take_slowly(l, digests[i]);
-        removed += taken[i] = there;
-    }
-    *done = i;
-    l->keys -= removed;
-    l->removed += removed;
-}
-
-static TARGET void kernel_take(struct lines *l, const tamis_digest *digests, size_t n,
-                               uint8_t *taken)
-{
-    for (size_t i = 0; i < n;) {
-        const struct lines_root *root = lines_root_of(l);
-        enum many many = root_many(root);
-        if (many == MANY_16)
-            take_stream(l, root, digests, n, taken, &i, MANY_16);
-        else if (many == MANY_18)
-            take_stream(l, root, digests, n, taken, &i, MANY_18);
-        else
-            take_stream(l, root, digests, n, taken, &i, root->lines ? MANY_ONE : MANY_OTHER);
-    }
-}
+#include "lines_change.h"
 
 #define LINES_KERNEL(name, has_key, pour)                                                     \
     {                                                                                         \

@@ -2,9 +2,9 @@
  * Moves the slots of whole parts into bodies of another size: included by the vector kernels. A set that grows moves
  * each entry five to twelve times: 3 to 4 ns each, with the memory for it, where one by one it takes 10 to 12.
  *
- * A line is spread over 32 lanes of 32 bits. Lines are read and written in the order of w, so each slot goes to the
- * line being filled, the open line, or to one after it; the slots that go to the open line are squeezed together behind
- * those that it has. Values of w are relative to the first of the line read, so that they fit into 31 bits.
+ * A line is spread over 32 lanes of 32 bits, and one of 14 bits over one more register, for the slots that are in the
+ * top bits of its bytes. Lines are read and written in the order of w, so each slot goes to the line being filled, the
+ * open line, or to one after it; the slots that go to the open line are squeezed together behind those that it has. Values of w are relative to the first of the line read, so that they fit into 31 bits.
  *
  * A file that includes this defines LANES, the number of lanes in a register, LANE_NUMBERS, their numbers, lane_v, a
  * register of lanes, and
@@ -14,17 +14,19 @@
  *     uint32_t lanes_below(v, bound)             a bit for each lane that is less; all values are below 2^31
  *     uint32_t lanes_test(v, mask)               a bit for each lane that has a bit of the mask
  *     lane_v lanes_squeeze(v, set)               the lanes of a set, in order, then zeros
+ *     void line_store(line, lanes, tops)         stores lanes of 16 bits, with the top bits of their bytes
  */
 #include "base/bytes.h"
 #include "lines_place.h"
 
-#define REGISTERS (32 / LANES)
+#define REGISTERS (32 / LANES) /* and one for slots in top bits */
 
 /* The line being filled. Zeros are written behind its slots, into the next line. Slots of more than 16 bits are
    collected here, and so are those of a line whose next one is not empty. */
 struct open_line {
     uint16_t *slot; /* `low`, or in the line itself */
-    uint16_t low[32 + LANES];
+    uint16_t bound; /* of 14 bits: with what follows, the lanes of a line, and then its top bits */
+    uint16_t low[35 + LANES];
     uint8_t high[32 + LANES];
     unsigned used;
     struct border border;
@@ -80,11 +82,12 @@ ALWAYS_INLINE TARGET void line_open(const struct pour *p, struct open_line *open
     if (width == 16 && LIKELY(number + 1 < p->to->lines && p->used[number + 1] == 0))
         return;
     open->slot = open->low;
-    memset(open->low, 0, 64);
+    open->bound = (uint16_t)bound_raw(line, 14);
+    memset(open->low, 0, 70);
     memset(open->high, 0, 32);
     for (unsigned i = 0; UNLIKELY(i < open->used); i++) {
         uint32_t slot = slot_get(line, width, i);
-        open->low[i] = (uint16_t)slot;
+        open->low[i] = (uint16_t)lane_of(width, slot);
         open->high[i] = (uint8_t)(slot >> 16);
     }
 }
@@ -98,8 +101,12 @@ ALWAYS_INLINE TARGET void line_close(const struct pour *p, const struct open_lin
     p->used[open->border.line] = (uint8_t)open->used;
     if (width == 16 && LIKELY(open->slot != open->low))
         return;
-    memcpy(line + (width == 16 ? 2 : 0), open->low, 2 * line_slots(width));
-    if (width != 16)
+    if (width == 14) {
+        line_store(line, &open->bound, get_u64((const uint8_t *)(open->low + 31)));
+        return;
+    }
+    memcpy(slot_low(line, width, 0), open->low, 2 * line_slots(width));
+    if (width > 16)
         high_pack(line, width, open->high);
 }
 
@@ -107,13 +114,13 @@ ALWAYS_INLINE TARGET void line_close(const struct pour *p, const struct open_lin
 static __attribute__((noinline)) TARGET tamis_error move_slowly(struct pour *p,
                                                                 struct open_line *open,
                                                                 const uint8_t *at, uint64_t first,
-                                                                uint32_t lanes)
+                                                                uint64_t lanes)
 {
     unsigned width = p->from->width, to = p->to->width;
     tamis_error e = TAMIS_OK;
     line_close(p, open, to);
     for (; lanes && e == TAMIS_OK; lanes &= lanes - 1) {
-        uint32_t slot = slot_get(at, width, (unsigned)__builtin_ctz(lanes) - (width == 16));
+        uint32_t slot = slot_get(at, width, (unsigned)__builtin_ctzll(lanes) - (width <= 16));
         uint64_t low = first + ((slot_order(slot) / 2 - first) & slot_ones(width - 1));
         e = p->rest(p->context, low << 1 | (slot & -slot));
     }
@@ -123,25 +130,27 @@ static __attribute__((noinline)) TARGET tamis_error move_slowly(struct pour *p,
 
 /* One line on its way: all values are those of the new body. */
 struct moving {
-    lane_v slot[REGISTERS];
-    lane_v place[REGISTERS], last[REGISTERS]; /* the w that the slots cover */
-    uint32_t used;                            /* lanes with a slot */
-    uint32_t here; /* those whose entry begins in this line and is moved */
-    uint32_t fine; /* those of them that the new slot identifies, without the flag LINE_BARE */
+    lane_v slot[REGISTERS + 1];                       /* of 14 bits as lanes */
+    lane_v place[REGISTERS + 1], last[REGISTERS + 1]; /* the w that the slots cover */
+    uint64_t used;                                    /* lanes with a slot */
+    uint64_t here; /* those whose entry begins in this line and is moved */
+    uint64_t fine; /* those of them that the new slot identifies, without the flag LINE_BARE */
 };
 
 /* Calls a function for every register, as constants, so that what it has stays in registers. */
-#define EACH_REGISTER(call, ...)                                                \
+#define EACH_REGISTER(width, call, ...)                                         \
     do {                                                                        \
         call(__VA_ARGS__, 0), call(__VA_ARGS__, 1);                             \
         if (REGISTERS > 2)                                                      \
             call(__VA_ARGS__, 2 % REGISTERS), call(__VA_ARGS__, 3 % REGISTERS); \
+        if (width == 14)                                                        \
+            call(__VA_ARGS__, REGISTERS);                                       \
     } while (0)
 
-ALWAYS_INLINE TARGET void line_append(struct open_line *open, const struct moving *m, uint32_t set,
+ALWAYS_INLINE TARGET void line_append(struct open_line *open, const struct moving *m, uint64_t set,
                                       unsigned width, unsigned i)
 {
-    uint32_t some = set >> LANES * i & UINT32_MAX >> (32 - LANES);
+    uint32_t some = (uint32_t)(set >> LANES * i) & UINT32_MAX >> (32 - LANES);
     lane_v squeezed = lanes_squeeze(m->slot[i], some);
     lanes_store16(squeezed, open->slot + open->used);
     if (width > 16)
@@ -158,6 +167,7 @@ ALWAYS_INLINE uint32_t fine_bits(unsigned width)
 /* A line to be moved: its first w, and the bounds of those that are moved, relative to it. */
 struct line_source {
     const uint8_t *line, *high; /* the high bits of its slots, a byte each */
+    uint16_t tops[LANES];       /* the lanes in top bits */
     uint32_t first, from, till;
     unsigned more;
 };
@@ -166,10 +176,13 @@ ALWAYS_INLINE TARGET void line_spread(struct moving *m, const struct line_source
                                       unsigned width, unsigned to, unsigned i)
 {
     const lane_v number = (lane_v)LANE_NUMBERS + LANES * i, zero = number ^ number;
-    lane_v v = lanes_load16(s->line + 2 * LANES * i);
-    if (width != 16)
+    const void *at = i < REGISTERS ? s->line + 2 * LANES * i : (const void *)s->tops;
+    lane_v v = lanes_load16(at);
+    if (width == 14)
+        v = (v & 0x7f) | (v >> 1 & 0x3f80);
+    if (width > 16)
         v |= lanes_load8(s->high + LANES * i) << 16;
-    v &= (lane_v)(width == 16 ? number > 0 : number < line_slots(width));
+    v &= (lane_v)(width <= 16 ? number > 0 : number < line_slots(width));
     lane_v mark = v & -v;
     lane_v place = (((v ^ mark) >> 1) - s->first) & slot_ones(width - 1);
     lane_v slot = ((place + s->first) << 1 | mark) << s->more & slot_ones(to);
@@ -177,21 +190,21 @@ ALWAYS_INLINE TARGET void line_spread(struct moving *m, const struct line_source
                     ~lanes_below(place, zero + s->from);
     mark <<= s->more;
     *mass += mark & fine_bits(width) << s->more;
-    m->slot[i] = slot;
+    m->slot[i] = to == 14 ? slot + (slot & 0x3f80) : slot;
     m->place[i] = place << s->more;
     m->last[i] = m->place[i] + mark - 1;
-    m->used |= lanes_test(v, UINT32_MAX) << LANES * i;
-    m->here |= here << LANES * i;
-    m->fine |= (here & lanes_test(slot, fine_bits(to) & 0xffff)) << LANES * i;
+    m->used |= (uint64_t)lanes_test(v, UINT32_MAX) << LANES * i;
+    m->here |= (uint64_t)here << LANES * i;
+    m->fine |= (uint64_t)(here & lanes_test(slot, fine_bits(to) & 0xffff)) << LANES * i;
 }
 
 /* Which lanes end before a bound, and which begin before it? */
-ALWAYS_INLINE TARGET void lines_split(const struct moving *m, uint32_t bound, uint32_t *inside,
-                                      uint32_t *begin, unsigned i)
+ALWAYS_INLINE TARGET void lines_split(const struct moving *m, uint32_t bound, uint64_t *inside,
+                                      uint64_t *begin, unsigned i)
 {
     lane_v wide = (m->place[i] ^ m->place[i]) + bound;
-    *inside |= lanes_below(m->last[i], wide) << LANES * i;
-    *begin |= lanes_below(m->place[i], wide) << LANES * i;
+    *inside |= (uint64_t)lanes_below(m->last[i], wide) << LANES * i;
+    *begin |= (uint64_t)lanes_below(m->place[i], wide) << LANES * i;
 }
 
 /* Distributes the slots of a line to the lines of the new body. */
@@ -202,23 +215,30 @@ ALWAYS_INLINE TARGET tamis_error line_move(struct pour *p, const uint8_t *at, ui
     struct moving m = {.used = 0};
     uint8_t high[32];
     uint64_t from = max_u64(first, p->first), till = min_u64(end, p->end);
-    struct line_source s = {
-        at, high, (uint32_t)first, (uint32_t)(from - first), (uint32_t)(till - first), p->more};
-    if (width != 16)
+    struct line_source s = {.line = at,
+                            .high = high,
+                            .first = (uint32_t)first,
+                            .from = (uint32_t)(from - first),
+                            .till = (uint32_t)(till - first),
+                            .more = p->more};
+    if (width == 14)
+        put_u64((uint8_t *)s.tops, line_tops(at));
+    if (width > 16)
         high_spread(at, width, high);
-    EACH_REGISTER(line_spread, &m, &s, mass, width, to);
+    EACH_REGISTER(width, line_spread, &m, &s, mass, width, to);
     uint64_t origin = (first - p->first) << p->more, stop = (till - p->first) << p->more;
-    uint32_t went = 0;
+    uint64_t went = 0;
     for (bool on = true; on;) {
         uint64_t here = open->border.first - origin;
-        uint32_t bound = (uint32_t)min_u64(here, INT32_MAX), inside = 0, begin = 0;
-        EACH_REGISTER(lines_split, &m, bound, &inside, &begin);
+        uint32_t bound = (uint32_t)min_u64(here, INT32_MAX);
+        uint64_t inside = 0, begin = 0;
+        EACH_REGISTER(width, lines_split, &m, bound, &inside, &begin);
         inside &= m.fine;
         m.fine &= ~begin;
         unsigned room = line_slots(to) - open->used;
-        if (UNLIKELY((unsigned)__builtin_popcount(inside) > room))
-            inside = _pdep_u32(room ? UINT32_MAX >> (32 - room) : 0, inside);
-        EACH_REGISTER(line_append, open, &m, inside, to);
+        if (UNLIKELY((unsigned)__builtin_popcountll(inside) > room))
+            inside = _pdep_u64((UINT64_C(1) << room) - 1, inside);
+        EACH_REGISTER(width, line_append, open, &m, inside, to);
         went |= inside;
         on = open->border.first < stop;
         if (open->border.first <= stop) {
@@ -227,9 +247,9 @@ ALWAYS_INLINE TARGET tamis_error line_move(struct pour *p, const uint8_t *at, ui
             line_open(p, open, to);
         }
     }
-    p->keys += (unsigned)__builtin_popcount(went);
-    for (uint32_t lanes = m.used & ~went; UNLIKELY(lanes); lanes &= lanes - 1) {
-        uint32_t slot = slot_get(at, width, (unsigned)__builtin_ctz(lanes) - (width == 16));
+    p->keys += (unsigned)__builtin_popcountll(went);
+    for (uint64_t lanes = m.used & ~went; UNLIKELY(lanes); lanes &= lanes - 1) {
+        uint32_t slot = slot_get(at, width, (unsigned)__builtin_ctzll(lanes) - (width <= 16));
         p->mass -= (slot & -slot & fine_bits(width)) << p->more; /* added by line_spread() */
     }
     went = m.here & ~went;
@@ -261,6 +281,8 @@ ALWAYS_INLINE TARGET tamis_error pour_move(struct pour *p, unsigned width, unsig
 static TARGET tamis_error kernel_pour(struct pour *p)
 {
     unsigned width = p->from->width, to = p->to->width;
+    if (width == 14)
+        return to == 14 ? pour_move(p, 14, 14) : pour_move(p, 14, to);
     return width == 16 && to == 16   ? pour_move(p, 16, 16)
            : width == 18 && to == 18 ? pour_move(p, 18, 18)
                                      : pour_move(p, width, to);

@@ -272,10 +272,10 @@ static tamis_error pour_rest(void *visit, uint64_t key)
 static bool is_quick(const struct pouring *p, uint32_t n)
 {
     unsigned width = p->visit->body->width;
-    bool quick = lines_kernel()->pour && width >= 16;
+    bool quick = lines_kernel()->pour;
     for (uint32_t i = 0; i < n && quick; i++) {
         int more = into_number(p, i).more, to = p->target[i].body->width;
-        quick = to >= 16 && more >= 0 && more <= to - (int)width + 2;
+        quick = more >= 0 && more <= to - (int)width + 2;
     }
     return quick;
 }

@@ -42,10 +42,10 @@ struct size {
     unsigned width;
 };
 
-/* Each doubling of a set adds line_load() / 2^(width - 1) to its rate: 0.08 percentage points in slots of 16 bits. Where
-   LASTS doublings would add too much, a set of fewer lines than NARROW_FROM has slots of the next width, and of the one
-   after while it is tiny, so that its entries add little to the rate of the large set: at 1 %, slots of 16 bits then
-   suffice for 1.5 * 10^8 keys. */
+/* Each doubling of a set adds line_load() / 2^(width - 1) to its rate: 0.37 percentage points in slots of 14 bits, 0.08 in
+   those of 16. Where LASTS doublings would add too much, a set of fewer lines than NARROW_FROM has slots of the next width,
+   and of the one after while it is tiny, so that its entries add little to the rate of the large set: at 1 %, slots of 16
+   bits then suffice for 1.5 * 10^8 keys, and at 5 %, slots of 14 bits for 3 * 10^8. */
 #define SMALL       32768
 #define TINY        512
 #define NARROW_FROM 4096
@@ -57,13 +57,12 @@ static uint64_t growth_step(uint64_t used, unsigned depth)
     return depth == DEPTH_LAST ? used / 16 * 3 : used / (depth ? 8 : used < 4096 ? 24 : 12);
 }
 
-/* The width that a part with this many slots in use starts with. Slots of 12 bits do not last: their entries become
-   coarse after seven doublings. */
+/* The width that a part with this many slots in use starts with. */
 static unsigned width_for(const struct lines *l, uint64_t used, unsigned depth)
 {
     unsigned width = l->width;
     bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
-    bool lasts = width > 12 && line_load(width) * LASTS <= l->fpp * (1u << (width - 1));
+    bool lasts = line_load(width) * LASTS <= l->fpp * (1u << (width - 1));
     if (stays || lasts || width == WIDTH_LAST || used / line_load(width) << depth >= NARROW_FROM)
         return width;
     width = width_after(width);
@@ -90,8 +89,7 @@ double lines_rate_full(const struct lines *l)
 
 /* The size for this content and some growth. `phase`, in 1/256 of a growth step, spreads the times at which parts
    grow. The stated rate is that of the whole set: parts with the first keys of the set may exceed it. A reserve is
-   kept for what two more doublings with wider slots would add. Slots of 12 bits get half of the rate: seven doublings
-   later their entries are coarse, take 16 bytes each, and their slots match keys beside the entries too. */
+   kept for what two more doublings with wider slots would add. */
 static struct size size_for(const struct lines *l, const struct rebuild *r, struct content content,
                             unsigned depth, unsigned phase)
 {
@@ -113,8 +111,6 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
             return size;
         unsigned next = width_after(size.width);
         double left = 2.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
-        if (size.width == 12)
-            left = l->fpp / 2;
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }

@@ -179,9 +179,15 @@ uint32_t apart_find(const struct apart_list *list, uint64_t key)
 
 uint32_t apart_match(const struct apart_list *list, uint64_t w)
 {
-    uint32_t i = NOT_LISTED;
-    for (unsigned u = 0; u < 63 && list->n && i == NOT_LISTED; u++)
-        i = apart_find(list, w >> u << u << 1 | UINT64_C(1) << u);
+    uint32_t at = apart_from(list, w << 1 | 1), i = NOT_LISTED;
+    uint64_t below = at ? list->entry[at - 1].key : 0;
+    uint64_t above = at < list->n ? list->entry[at].key : UINT64_MAX;
+    uint64_t last = list->n ? list->entry[list->n - 1].key : 0;
+    for (unsigned u = 0; u < 63 && UINT64_C(1) << u <= last && i == NOT_LISTED; u++) {
+        uint64_t key = w >> u << u << 1 | UINT64_C(1) << u;
+        if (key <= below || key >= above) /* most are between the neighbours of the key */
+            i = apart_find(list, key);
+    }
     return i;
 }
 

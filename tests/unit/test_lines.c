@@ -365,9 +365,9 @@ TEST(rate_holds_at_every_size)
         rate_while_growing(rates[i], HARNESS_TIMES(2500000, 50000000));
 }
 
-/* Entries of 12 bits are coarse when the set has grown by seven doublings, and then their slots match more keys than the
-   entries do. So they get half of the rate: at 10 % it holds at 130,000,000 keys too, where the lines of all parts are of a
-   number for which this is much, and the set says what it is. */
+/* Entries of 14 bits are coarse when the set has grown by nine doublings, and then their slots match more keys than the
+   entries do. At 10 % the rate holds at 130,000,000 keys too, where the lines of all parts are of a number for which this
+   is much, and the set says what it is. */
 TEST(rate_holds_when_entries_become_coarse)
 {
     enum { RUN = 1000 };
@@ -384,7 +384,7 @@ TEST(rate_holds_when_entries_become_coarse)
     }
     double hits = (double)found_in(&l, STRANGER, STRANGER + 1000000), says = lines_rate(&l);
     CHECK_MSG(hits <= 1e5 + 6 * sqrt(1e5), "%g of 10^6 found", hits);
-    CHECK_MSG(says < 0.065, "says %g", says);
+    CHECK_MSG(says < 0.08, "says %g", says);
     CHECK_MSG(hits <= says * 1e6 + 6 * sqrt(says * 1e6), "%g found, says %g", hits, says);
     lines_free(&l);
 }
@@ -395,7 +395,7 @@ TEST(kernels_agree_on_the_greatest_slot)
     uint64_t rng = harness_seed();
     for (unsigned step = 0; step < 4000; step++) {
         _Alignas(64) uint8_t line[LINE_BYTES] = {0};
-        static const unsigned widths[] = {12, 16, 18, 20, 24};
+        static const unsigned widths[] = {14, 16, 18, 20, 24};
         unsigned width = widths[step % 5], slots = line_slots(width);
         for (unsigned i = 0; i < slots; i++) {
             uint32_t slot = (uint32_t)rng_next(&rng) & slot_ones(width) >> rng_next(&rng) % 8;
@@ -510,7 +510,7 @@ static unsigned slots_twice(const struct body *b)
     return twice;
 }
 
-/* At 50 %, parts have slots of 16 bits, and of 12 from some 150,000 keys on. There, an entry may become that of the key
+/* At 5 %, parts have slots of 16 bits, and of 14 from some 130,000 keys on. There, an entry may become that of the key
    which makes its part grow. In its line twice, it would leave a wrong sum when both are removed, and the bytes of
    the set could not be read. */
 TEST(parts_that_keep_fewer_bits_have_no_slot_twice)
@@ -519,11 +519,11 @@ TEST(parts_that_keep_fewer_bits_have_no_slot_twice)
     for (uint64_t life = 0; life < HARNESS_TIMES(40, 400); life++) {
         struct lines l = {0};
         uint64_t first = (harness_seed() + life) << 32;
-        CHECK(lines_init(&l, &mem_system, 0.5) == TAMIS_OK);
+        CHECK(lines_init(&l, &mem_system, 0.05) == TAMIS_OK);
         for (uint64_t i = first; i < first + KEYS; i++)
             CHECK(lines_add_slowly(&l, digest_of(i), false, !lines_has_one(&l, digest_of(i))) ==
                   TAMIS_OK);
-        CHECK(part_facts(lines_part(&l, 0)).width == 12);
+        CHECK(part_facts(lines_part(&l, 0)).width == 14);
         for (uint32_t i = 0; i < lines_parts(&l); i++)
             CHECK(slots_twice(lines_part(&l, i)) == 0);
         lines_free(&l);
@@ -531,12 +531,12 @@ TEST(parts_that_keep_fewer_bits_have_no_slot_twice)
 }
 
 /* All that a set has of the allocator, in bits per key, at sizes that are a 20th apart. At 1 %, sets of less than 10^5
-   keys have wider slots and take more: on average up to 10^8 keys it is 24 bits. At 0.1 %, 20 bits suffice at all sizes. */
+   keys have wider slots and take more: on average up to 10^8 keys it is 24 bits. At 10 % and 0.1 %, 14 and 20 bits suffice at all sizes. */
 TEST(bits_per_key_at_every_size)
 {
     static const struct {
         double fpp, worst, average;
-    } table[] = {{0.01, 26.6, 24.2}, {0.1, 25.0, 21.8}, {0.001, 31.5, 29.2}, {0.0001, 39.5, 36.3}};
+    } table[] = {{0.01, 26.6, 24.2}, {0.1, 21.5, 19.4}, {0.001, 31.5, 29.2}, {0.0001, 39.5, 36.3}};
     unsigned rows = harness_long() ? sizeof table / sizeof *table : 1;
     for (unsigned i = 0; i < rows; i++) {
         struct lines l = {0};

@@ -124,8 +124,8 @@ TEST(every_kernel_moves_all_entries_once)
         &lines_avx2, &lines_avx512
 #endif
     };
-    static const double rates[] = {0.01, 0.005, 0.001, 0.0001};
-    static const unsigned widths[] = {16, 18, 20, 24};
+    static const double rates[] = {0.1, 0.01, 0.001, 0.0001};
+    static const unsigned widths[] = {14, 16, 18, 20, 24};
     unsigned n = (unsigned)min_u64(sizeof kernels / sizeof *kernels, (unsigned)cpu_isa());
     uint64_t rng = harness_seed();
     for (unsigned i = 0; n && i < HARNESS_TIMES(60, 600); i++) {
@@ -135,7 +135,7 @@ TEST(every_kernel_moves_all_entries_once)
         unsigned into = i % 2 ? DEPTH_SOME : DEPTH_LAST - DEPTH_SOME; /* halvings */
         uint64_t all = UINT64_C(1) << body_bits(b), part = all >> into;
         uint64_t first = rng_next(&rng) % (1u << into) * part;
-        for (unsigned w = 0; w < 4 && b->width >= 16; w++) {
+        for (unsigned w = 0; w < 5; w++) {
             uint64_t size = b->lines * b->width / widths[w] * (8 + rng_next(&rng) % 8) / 10;
             for (unsigned k = 0; k < n; k++) {
                 move(kernels[k], &l, b, 0, all, lines_fit(size + 1), widths[w], 0);

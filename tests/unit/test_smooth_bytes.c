@@ -299,6 +299,11 @@ TEST(forged_lines_are_refused)
     f = grown(0.1, 300000, false);
     good = bytes_of(f, 0);
     struct section coarse = piece_of(&good, PART_COARSE);
+    lines = piece_of(&good, PART_LINES);
+    CHECK(lines_part(set_lines(&f->set), 0)->width == 14);
+    for (unsigned i = 7; i < 64; i += 8)
+        refused_with(&good, KIND_FILTER, lines, i, good.data[lines.offset + i] | 0x80, 1,
+                     "bits of a line that belong to no slot");
     refused_with(&good, KIND_FILTER, coarse, 0, 1, 8, "an entry of its lists");
     refused_with(&good, KIND_FILTER, coarse, 8, 1000000, 8, "its number of entries is wrong");
     bytes_free(&good);
