@@ -259,7 +259,7 @@ HEAD = [("growth", "I"), ("layout", "I"), ("flags", "I"), ("vectors_max", "I"), 
         ("lambdas", "64s"), ("stored", "Q"), ("next_id", "I"), ("grown", "I"), ("level", "d"),
         ("trend", "d"), ("rates", "I"), ("n", "I"), ("base_rate", "d"), ("width", "Q"),
         ("pending", "Q"), ("candidates", "Q"), ("copies", "Q"), ("parts", "I"), ("zero2", "I")]
-RECORD = [("id", "I"), ("slot", "I"), ("units", "Q"), ("k", "I"), ("zero", "I"), ("capacity", "Q"),
+RECORD = [("id", "I"), ("slot", "I"), ("units", "Q"), ("k", "I"), ("layout", "I"), ("capacity", "Q"),
           ("load", "Q"), ("count", "Q"), ("ones_max", "Q"), ("fpp", "d"),
           ("born", "Q"), ("last", "Q"), ("large", "Q")]
 LINES = [("fpp", "d"), ("width", "I"), ("zero", "I")]
@@ -612,7 +612,8 @@ class Filter(Structure):
     def read_record(self, i):
         at, head = 384 + RECORD_LEN * i, self.head
         r = unpack(RECORD, self.container.data, at, at)
-        m = check_record(r, head["layout"], self.hash, self.counted, at)
+        need(r["layout"] == 0 or (r["layout"], head["layout"], head["growth"]) == (1, 2, 6), at, "the layout")
+        m = check_record(r, r["layout"] or head["layout"], self.hash, self.counted, at)
         need(head["growth"] != 2 or (r["units"], r["k"]) == (head["shape_units"], head["shape_k"]),
              at, "the shape of a dynamic filter")
         need(r["id"] < head["next_id"], at, "id")
@@ -665,7 +666,7 @@ class Filter(Structure):
         digest = family.digest(data)
         found = self.in_matrix(family, digest) if self.head["width"] else any(
             all(bit(self.parts[1, i], p) for p in family.positions(
-                digest, self.head["layout"], v.record["units"], v.record["k"]))
+                digest, v.record["layout"] or self.head["layout"], v.record["units"], v.record["k"]))
             for i, v in enumerate(self.vectors))
         if self.places:
             place = digest[0] >> 55
@@ -944,7 +945,7 @@ class Records(Structure):
             need(not any(value for name, value in r.items() if name != "load"), at, "a table")
             self.sizes[i] = r["load"]
             return None
-        need(not (r["id"] or r["slot"] or r["born"] or r["last"]), at, "what only layers have")
+        need(not (r["id"] or r["slot"] or r["layout"] or r["born"] or r["last"]), at, "what only layers have")
         return Vector(r, check_record(r, self.head["layout"], self.hash, self.counted, at))
 
     def section_lengths(self):
@@ -1471,9 +1472,9 @@ class Patch:
                 ones_max = base.record["ones_max"] if self.counted else NONE
                 before = pack(RECORD, dict(base.record, large=0, ones_max=ones_max))
             record = unpack(RECORD, self.stream.image(record_models, before), 0, 56)
-            need(shape_fits(head["layout"], record["units"], record["k"], self.old.hash), 56,
-                 "the shape")
-            v = Vector(record, record["units"] * (512 if head["layout"] == 2 else 1))
+            layout = record["layout"] or head["layout"]
+            need(shape_fits(layout, record["units"], record["k"], self.old.hash), 56, "the shape")
+            v = Vector(record, record["units"] * (512 if layout == 2 else 1))
             need(base is None or base.m == v.m, 56, "an old vector of another shape")
             v.bits = base.bits if base else 0
             if self.counted:
@@ -1526,7 +1527,7 @@ class Patch:
         if mode != 1:
             return
         changed = self.stream.number(self.count) + 1
-        blocked = head["layout"] == 2
+        blocked = (v.record["layout"] or head["layout"]) == 2
         touched = self.stream.number(self.count) + 1 if blocked else 0
         positions = self.in_blocks(v, changed, touched) if blocked else self.spread(v, changed)
         for at in positions:

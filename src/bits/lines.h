@@ -213,8 +213,11 @@ void lines_remove_many(struct lines *l, const tamis_digest *digests, size_t n, u
 /* Adds every entry of `from`, with the bits known there. After an error some may have been added. */
 tamis_error lines_unite(struct lines *l, const struct lines *from);
 /* Makes room in an empty set that is not split for n entries to come, which know `known` bits at most and match this
-   share of all keys: lines that are still small would cut off bits of what comes first. */
-tamis_error lines_expect(struct lines *l, uint64_t n, double rate, unsigned known);
+   share of all keys: lines that are still small would cut off bits of what comes first. Last: they are all that will
+   ever come, unless in a union. */
+tamis_error lines_expect(struct lines *l, uint64_t n, double rate, unsigned known, bool last);
+/* The most bits that one of n entries knows in the narrowest slots, if they are all that will ever come. */
+unsigned lines_known(const struct lines *l, uint64_t n);
 /* Adds an entry to a set: an entry_fn. */
 tamis_error lines_put(void *lines, uint64_t place, unsigned known, uint64_t copies);
 /* Do both have the same entries, however they are arranged? */

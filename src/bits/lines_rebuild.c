@@ -13,6 +13,7 @@ struct content {
     uint64_t entries; /* a lower bound of the entries in them */
     double rate;      /* the share of keys that they match */
     unsigned known;   /* the most bits of the place that an entry knows */
+    bool last;        /* there will be no others: some need two slots, but none room for growth */
 };
 
 /* The rebuild of the parts at some positions: one of another size, several out of one, or one out of
@@ -58,10 +59,10 @@ static uint64_t growth_step(uint64_t used, unsigned depth)
 }
 
 /* The width that a part with this many slots in use starts with. */
-static unsigned width_for(const struct lines *l, uint64_t used, unsigned depth)
+static unsigned width_for(const struct lines *l, uint64_t used, unsigned depth, bool last)
 {
     unsigned width = l->width;
-    bool stays = l->limit && l->limit < SMALL * 4; /* the set will not become large */
+    bool stays = last || (l->limit && l->limit < SMALL * 4); /* the set will not become large */
     bool lasts = line_load(width) * LASTS <= l->fpp * (1u << (width - 1));
     if (stays || lasts || width == WIDTH_LAST || used / line_load(width) << depth >= NARROW_FROM)
         return width;
@@ -94,8 +95,8 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
                             unsigned depth, unsigned phase)
 {
     uint64_t used = content.used;
-    struct size size = {0, width_for(l, used, depth)};
-    uint64_t step = growth_step(used, depth);
+    struct size size = {0, width_for(l, used, depth, content.last)};
+    uint64_t step = content.last ? used / 64 : growth_step(used, depth);
     for (;; size.width = width_after(size.width)) {
         unsigned load = line_load(size.width);
         size.lines = lines_fit(used / load + step * phase / 256 / load + 1);
@@ -111,6 +112,8 @@ static struct size size_for(const struct lines *l, const struct rebuild *r, stru
             return size;
         unsigned next = width_after(size.width);
         double left = 2.0 * line_load(next) / (double)(UINT64_C(1) << (next - 1));
+        if (content.last)
+            left = 0;
         if ((r ? whole_rate(r, after) : after) <= l->fpp - left)
             return size;
     }
@@ -171,7 +174,7 @@ tamis_plan_lines tamis_plan_smooth(uint64_t n, double p)
         depth += into;
         out.parts <<= into;
         used = room / (1 << into);
-        struct content content = {(uint64_t)used, (uint64_t)used, rate, known};
+        struct content content = {(uint64_t)used, (uint64_t)used, rate, known, false};
         size = size_for(&l, NULL, content, depth, split ? 128 : 256);
         bits = size.width - 1 + (63 - (unsigned)__builtin_clzll(size.lines));
         /* Known bits are lost: half of the entries knew them all, a quarter all but one, and so on. */
@@ -246,6 +249,7 @@ static tamis_error rebuild_fill(struct rebuild *r)
     if (r->come) {
         content.rate = r->come->rate;
         content.known = r->come->known;
+        content.last = r->come->last;
     }
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < r->n; i++) {
@@ -361,12 +365,18 @@ static tamis_error rebuild(struct lines *l, uint32_t first, uint32_t positions, 
     return e;
 }
 
-tamis_error lines_expect(struct lines *l, uint64_t n, double rate, unsigned known)
+unsigned lines_known(const struct lines *l, uint64_t n)
+{
+    uint64_t lines = lines_fit(n / line_load(l->width) + 1);
+    return l->width - 1u + (63 - (unsigned)__builtin_clzll(lines));
+}
+
+tamis_error lines_expect(struct lines *l, uint64_t n, double rate, unsigned known, bool last)
 {
     const struct body *b = body_at(lines_root_of(l), 0);
-    struct content come = {n, n, rate, known};
-    return rebuild(l, 0, body_positions(lines_root_of(l), b), n < split_at(0) ? 0 : DEPTH_SOME,
-                   &come);
+    struct content come = {n, n, rate, known, last};
+    return rebuild(l, 0, body_positions(lines_root_of(l), b),
+                   last || n < split_at(0) ? 0 : DEPTH_SOME, &come);
 }
 
 /* A rebuild may be refused only when it is complete, so it is not tried again with every key. */

@@ -171,6 +171,7 @@ struct head {
 
 struct part_record { /* id, slot, born and last: only in a filter */
     uint32_t id, slot, k;
+    uint32_t layout; /* if it is not that of the filter */
     uint64_t units, capacity, load, count, ones_max;
     double fpp;
     uint64_t born, last, escapes;
@@ -209,7 +210,8 @@ struct part_record head_record(const struct head *head, uint32_t owner);
 struct part_facts head_part(const struct head *head, uint32_t i);
 /* Index of the layer with this id, or n. */
 uint32_t head_find(const struct head *head, uint32_t id);
-/* Bits of a vector. */
+/* The shape of a vector, and its bits. */
+struct shape record_shape(const struct head *head, const struct part_record *record);
 uint64_t record_positions(const struct head *head, const struct part_record *record);
 
 struct section_walk head_sections(const struct head *head);

@@ -124,7 +124,7 @@ void record_fields(struct cursor *c, struct part_record *r)
     field_u32(c, &r->slot);
     field_u64(c, &r->units);
     field_u32(c, &r->k);
-    field_zero(c, 4);
+    field_u32(c, &r->layout);
     field_u64(c, &r->capacity);
     field_u64(c, &r->load);
     field_u64(c, &r->count);
@@ -213,9 +213,15 @@ struct layer_record head_layer(const struct head *head, uint32_t i)
     return layer_record(head, i, &c);
 }
 
+struct shape record_shape(const struct head *head, const struct part_record *record)
+{
+    tamis_layout layout = record->layout ? (tamis_layout)record->layout : head->set.layout;
+    return (struct shape){layout, record->units, record->k};
+}
+
 uint64_t record_positions(const struct head *head, const struct part_record *record)
 {
-    return record->units * layout_unit_bits(head->set.layout);
+    return record->units * layout_unit_bits(record_shape(head, record).layout);
 }
 
 uint32_t head_find(const struct head *head, uint32_t id)
@@ -250,8 +256,10 @@ static struct part_record part_record(const struct head *head, const struct laye
     const struct vector *v = layer->part[i].vector;
     if (!v)
         return (struct part_record){.load = layer->part[i].table.used};
+    tamis_layout layout = v->bits.kernel->layout;
     struct part_record r = {
         .k = v->bits.k,
+        .layout = layout == head->set.layout ? 0 : (uint32_t)layout,
         .units = v->bits.units,
         .capacity = v->capacity,
         .load = v->load,
@@ -300,8 +308,10 @@ bool head_write(struct head *head, const struct set *s, uint8_t *body)
 static const char *record_wrong(const struct part_record *r, const struct head *head,
                                 const struct family *family)
 {
-    struct shape shape = {head->set.layout, r->units, r->k};
-    if (!shape_valid(&shape, family))
+    struct shape shape = record_shape(head, r);
+    bool other = r->layout == TAMIS_SPREAD && head->set.layout == TAMIS_BLOCKED &&
+                 head->set.growth == TAMIS_SMOOTH;
+    if ((r->layout && !other) || !shape_valid(&shape, family))
         return "no vector has this shape";
     uint64_t m = record_positions(head, r);
     if (r->ones_max != UINT64_MAX && !(head->counted && r->ones_max <= 4 * m))
@@ -315,8 +325,8 @@ static const char *record_wrong(const struct part_record *r, const struct head *
 
 static const char *table_wrong(const struct part_record *r)
 {
-    bool more = r->id || r->slot || r->k || r->units || r->capacity || r->count || r->ones_max ||
-                r->fpp != 0 || r->born || r->last || r->escapes;
+    bool more = r->id || r->slot || r->k || r->layout || r->units || r->capacity || r->count ||
+                r->ones_max || r->fpp != 0 || r->born || r->last || r->escapes;
     if (more || r->load > SIZE_MAX / 64)
         return "fields that a table does not have";
     return NULL;

@@ -160,7 +160,7 @@ static bool part_read(struct set *s, struct part *part, const struct head *head,
 {
     const tamis_allocator *a = set_allocator(s);
     struct part_record r = head_record(head, owner);
-    struct shape shape = {head->set.layout, r.units, r.k};
+    struct shape shape = record_shape(head, &r);
     uint64_t len;
     if (r.units == 0 && view) {
         part->table = (struct table){.view = container_find(view, SECTION_TABLE, owner, &len),

@@ -64,10 +64,10 @@ double plan_share(unsigned slot, double p);
    the ninth on they fall as 1/i^2, because there may be hundreds. */
 double plan_share_compact(unsigned slot, double p);
 
-/* Known bits of the fingerprints of a small set that grows (set/small.c): of its first keys, and of the key that follows
-   n others; `last` is the number of keys up to which that holds. Rest: the first keys are in a vector. */
+/* Known bits of the fingerprints of a small set that grows (set/small.c): of its first keys, unless these are in a vector,
+   and of the key that follows n others; `last` is the number of keys up to which that holds. */
 unsigned plan_first_known(double p);
-unsigned plan_known(uint64_t capacity, uint64_t n, double p, bool rest, uint64_t *last);
+unsigned plan_known(uint64_t capacity, uint64_t n, double p, uint64_t *last);
 
 /* The first slot for a vector of this capacity, given the capacity of the first vector: 0 or
    PLAN_SMALL. */

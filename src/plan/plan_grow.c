@@ -145,21 +145,18 @@ static uint64_t stage_end(uint64_t capacity, unsigned stage)
 /*
  * The keys of each stage together match at most this share of the rate; bits are whole, so most match less. The shares
  * are such that pages take no more memory at the end of a stage than such a stack does, and later ones, which have more
- * room for that, leave some of the rate for the lines that follow: with the first keys at most 0.7 for those that
- * begin with a page, and 0.42 for a rest.
+ * room for that, leave some of the rate for what follows: a stage ends beyond all pages before the sum is 0.44.
  */
-unsigned plan_known(uint64_t capacity, uint64_t n, double p, bool rest, uint64_t *last)
+unsigned plan_known(uint64_t capacity, uint64_t n, double p, uint64_t *last)
 {
-    static const double shares[2][5] = {{0.196, 0.098, 0.062, 0.031, 0.031},
-                                        {0.144, 0.144, 0.06, 0.02, 0.01}};
+    static const double shares[] = {0.196, 0.098, 0.06, 0.025, 0.012};
     unsigned stage = 1;
     while (stage_end(capacity, stage) <= n)
         stage++;
-    double share = shares[rest][min_u64(stage, 5) - 1] * p;
+    double share = shares[min_u64(stage, 5) - 1] * p;
     double known = ceil(log2(ldexp((double)capacity, (int)stage) / share));
-    double least = rest ? 0 : plan_first_known(p);
     *last = stage_end(capacity, stage);
-    return (unsigned)fmax(known, least);
+    return (unsigned)fmax(known, plan_first_known(p));
 }
 
 /* ---- the course report ---- */

@@ -329,7 +329,7 @@ static __attribute__((noinline)) tamis_error add_singly(struct set *s, const voi
     const struct settings *opt = set_opt(s);
     size_t done;
     tamis_error e = s->read_only                  ? TAMIS_EREADONLY
-                    : opt->growth == TAMIS_SMOOTH ? smooth_add_one(s, digest, &new_here)
+                    : opt->growth == TAMIS_SMOOTH ? smooth_add(s, &digest, 1, &new_here, &done)
                     : opt->deletable              ? add_deletable(s, digest, &new_here)
                     : opt->growth == TAMIS_WINDOW ? add_batch_plain(s, &digest, 1, &new_here, &done)
                                                   : add_one_plain(s, digest, &new_here);

@@ -27,7 +27,8 @@ void layers_have(const struct layers *layers, const tamis_digest *digests, size_
     else if (vectors == 1)
         first->kernel->has_stream(first, digests, n, found);
     else
-        first->kernel->has_stack(layers->v, vectors, digests, n, found);
+        (layers->mixed ? stack_by_groups : first->kernel->has_stack)(layers->v, vectors, digests, n,
+                                                                     found);
 }
 
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)

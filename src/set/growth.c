@@ -198,6 +198,21 @@ static tamis_error next_published(struct set *s, struct layer_plan *plan)
     return shape_valid(&plan->shape[0], set_family(s)) ? TAMIS_OK : TAMIS_ELIMIT;
 }
 
+/* The vectors of a compact filter: together they have room for (2^i - 1) times the capacity, in the order in which
+   RedisBloom's do, and each has half of the rate that is left. All but the first are spread: at such rates blocked ones
+   take a fifth more bits. */
+static tamis_error next_smooth(const struct set *s, struct layer_plan *plan)
+{
+    const struct settings *opt = set_opt(s);
+    bool more = layers_count(set_layers(s)) > 0;
+    uint64_t first = max_u64(1, opt->capacity), end = first, stored = more ? set_stored(s) : 0;
+    while (end <= stored && end <= BITS_MAX)
+        end = 2 * end + first;
+    plan->capacity = end - stored;
+    plan->fpp = more ? smooth_rate_left(s) / 2 : smooth_vector_rate(opt);
+    return plan_parts(s, plan);
+}
+
 double growth_first_rate(const struct settings *opt)
 {
     return opt->growth == TAMIS_SCALABLE ? share_of(opt, 0)
@@ -217,10 +232,12 @@ static tamis_error next_of(struct set *s, struct layer_plan *plan)
         return next_flexible(s, plan);
     case TAMIS_WINDOW:
         return next_window(s, plan);
+    case TAMIS_SMOOTH:
+        return next_smooth(s, plan);
     default:
         plan->capacity = set_opt(s)->capacity;
-        plan->fpp = set_opt(s)->growth != TAMIS_DYNAMIC ? growth_first_rate(set_opt(s))
-                    : set_opt(s)->tolerate != 0         ? set_opt(s)->fpp
+        plan->fpp = set_opt(s)->growth == TAMIS_FIXED ? set_opt(s)->budget
+                    : set_opt(s)->tolerate != 0       ? set_opt(s)->fpp
                                                 : set_opt(s)->budget / set_opt(s)->vectors_max;
         return plan_parts(s, plan);
     }

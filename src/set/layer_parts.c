@@ -13,12 +13,14 @@ static tamis_error plan_keys(const struct set *s, struct layer_plan *plan)
         plan->shape[0] = opt->shape;
         return TAMIS_OK;
     }
-    bool close = opt->growth == TAMIS_SMOOTH && opt->layout == TAMIS_BLOCKED;
+    bool first = layers_count(set_layers(s)) == 0 || opt->growth != TAMIS_SMOOTH;
+    tamis_layout layout = first ? opt->layout : TAMIS_SPREAD;
+    bool close = opt->growth == TAMIS_SMOOTH && layout == TAMIS_BLOCKED;
     tamis_plan_size size = stack
                                ? plan_in_stack(opt->layout, plan->capacity, plan->fpp, opt->budget)
                            : close ? plan_close(plan->capacity, plan->fpp)
-                                   : plan_filled(opt->layout, plan->capacity, plan->fpp);
-    return shape_from_plan(opt->layout, size, &plan->shape[0]);
+                                   : plan_filled(layout, plan->capacity, plan->fpp);
+    return shape_from_plan(layout, size, &plan->shape[0]);
 }
 
 /* The number of values of an attribute to plan for: as given, or, once a layer has seen more, what that

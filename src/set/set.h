@@ -94,6 +94,7 @@ struct layers {
     struct layers *retired; /* older lists, kept while readers may be inside */
     struct layer **l;       /* follows v */
     uint32_t room;
+    bool mixed; /* vectors of several layouts: see next_smooth() */
     _Atomic uint32_t n;
     struct vector *v[]; /* the first part of each, as the kernels need the vectors of a filter */
 };
@@ -389,17 +390,17 @@ ALWAYS_INLINE bool smooth_packs(const struct settings *opt)
     return opt->compact && opt->growth == TAMIS_SMOOTH && opt->capacity > 0 &&
            opt->capacity <= PAGE_CAPACITY && opt->budget <= PAGE_RATE && !opt->deletable;
 }
-/* What lines of the widest slots need for the rate of any number of keys: each doubling adds 2.4 * 10^-6. */
-#define LINES_RATE_LEAST 5e-5
-/* The shares of the rate for the vector and for the lines that follow it: see smooth.c. */
-double smooth_lines_rate(const struct settings *opt);
+/* The shares of the rate for the first vector, and for the lines beside it: see smooth.c. */
 ALWAYS_INLINE double smooth_vector_rate(const struct settings *opt)
 {
-    return opt->compact ? opt->budget - smooth_lines_rate(opt) : opt->budget * 0.45;
+    return opt->budget * (!opt->compact ? 0.45 : opt->layout == TAMIS_SPREAD ? 0.56 : 0.7);
 }
-/* Those of lower rates have one too: a blocked one would take more bits than a spread one of half the rate, 19 % more at
-   0.0001. */
-#define COMPACT_BLOCKED_MIN 0.004
+ALWAYS_INLINE double smooth_lines_rate(const struct settings *opt)
+{
+    return opt->budget * (opt->compact ? 0.43 : 0.045);
+}
+/* What its vectors and lines leave of the stated rate. */
+double smooth_rate_left(const struct set *s);
 ALWAYS_INLINE bool may_be_compact(const struct settings *opt)
 {
     bool stated = opt->growth == TAMIS_FIXED || opt->growth == TAMIS_SCALABLE;
@@ -425,7 +426,6 @@ void smooth_limit(struct set *s);
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found);
 /* The function that looks up one key; sets the rest of `quick`. */
 quick_fn smooth_quick(struct set *s);
-tamis_error smooth_add_one(struct set *s, tamis_digest digest, uint8_t *fresh);
 /* At most SMOOTH_BATCH keys. */
 #define SMOOTH_BATCH (16 * BATCH)
 tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
@@ -445,9 +445,10 @@ ALWAYS_INLINE bool layers_have_one(const struct layers *layers, tamis_digest dig
     uint32_t n = layers_count(layers);
     if (n == 0)
         return false;
-    const struct bits *first = &layers->v[0]->bits; /* all vectors have the filter's layout */
-    return n == 1 ? first->kernel->has_one(first, digest)
-                  : first->kernel->has_any(layers->v, n, digest);
+    const struct bits *first = &layers->v[0]->bits;
+    return n == 1          ? first->kernel->has_one(first, digest)
+           : layers->mixed ? any_in_turn(layers->v, n, digest)
+                           : first->kernel->has_any(layers->v, n, digest);
 }
 /* The same for digest i in found[i], with at least one vector. */
 void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n,

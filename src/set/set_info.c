@@ -87,8 +87,8 @@ void set_brief(const struct set *s, tamis_filter_facts *facts)
     }
     if (set_lines(s)) {
         uint64_t taken = 0;
-        facts->capacity =
-            max_u64(set_opt(s)->capacity, facts->items); /* it grows with what is added */
+        facts->capacity = /* it grows with what is added */
+            max_u64(set_opt(s)->capacity, facts->capacity + set_lines(s)->keys);
         facts->bits += lines_bits(set_lines(s), &taken);
     }
     if (set_opt(s)->items_max && set_opt(s)->items_max < facts->capacity)
@@ -111,7 +111,7 @@ void tamis_filter_info(const tamis_filter *f, tamis_filter_facts *info)
     for (uint32_t i = 0; i < info->vectors; i++) {
         const struct vector *v = layers->v[i];
         uint64_t here = vector_count_ones(v);
-        info->distinct += plan_items(info->layout, v->bits.units, v->bits.k, here);
+        info->distinct += plan_items(v->bits.kernel->layout, v->bits.units, v->bits.k, here);
         ones += here;
         pass *= 1 - vector_rate_now(v);
     }

@@ -25,8 +25,9 @@ unsigned small_known(const struct settings *opt, uint64_t n, uint32_t *most)
 {
     uint64_t last;
     bool page = smooth_packs(opt);
-    unsigned known = plan_known(opt->capacity, n, opt->budget, !page, &last);
-    *most = (uint32_t)min_u64(page ? last : last - opt->capacity, UINT32_MAX);
+    unsigned known = plan_known(opt->capacity, n, opt->budget, &last);
+    last -= page ? 0 : opt->capacity;
+    *most = last <= PACKED_KEYS ? (uint32_t)last : page ? PACKED_KEYS : 0;
     return known;
 }
 
@@ -49,6 +50,8 @@ static enum packed_added packed_ready(const struct small *m, struct packed **p)
     if (!packed_is_due(*p))
         return PACKED_NEW;
     unsigned known = small_known(opt, m->n + (*p)->n, &most);
+    if ((*p)->n >= most)
+        return PACKED_CROWDED;
     bool same = known == (*p)->known && (*p)->n < packed_room(*p);
     enum packed_added e =
         same ? PACKED_NEW : packed_renew(p, &m->terms->allocator, page_quotient(m), known);
@@ -192,13 +195,14 @@ static tamis_error put_places(const struct small *m, struct set *s)
 
 struct seen_entries {
     uint64_t mass; /* the places that they match, in 2^-PACKED_KNOWN of all */
-    unsigned known;
+    unsigned known, most;
 };
 
 static tamis_error see_entry(void *context, uint64_t place, unsigned known, uint64_t copies)
 {
     struct seen_entries *all = context;
     (void)place;
+    known = known < all->most ? known : all->most;
     all->mass += copies << (PACKED_KNOWN - known);
     all->known = known > all->known ? known : all->known;
     return TAMIS_OK;
@@ -212,18 +216,31 @@ static tamis_error each_of_pages(const struct small *m, packed_fn take, void *co
     return packed_each(rest, take, context);
 }
 
+/* The share of all places that the entries match if each knows this many bits at most, and how many they know. */
+static double rate_of_pages(const struct small *m, unsigned most, unsigned *known)
+{
+    struct seen_entries all = {.most = most};
+    each_of_pages(m, see_entry, &all);
+    *known = all.known;
+    return (double)all.mass / (double)(UINT64_C(1) << PACKED_KNOWN);
+}
+
+/* Beside vectors, lines get no further keys: if they keep the rate, their slots are the narrowest. */
 static tamis_error put_pages(const struct small *m, struct set *s)
 {
     const struct packed *rest = rest_of(m);
     uint32_t n = rest ? rest->n : m->n;
-    struct seen_entries all = {0};
+    unsigned known;
     tamis_error e = smooth_start(s);
     if (e != TAMIS_OK || n == 0)
         return e;
-    each_of_pages(m, see_entry, &all);
-    e = lines_expect(set_lines(s), n, (double)all.mass / (double)(UINT64_C(1) << PACKED_KNOWN),
-                     all.known);
-    return e == TAMIS_OK ? each_of_pages(m, lines_put, set_lines(s)) : e;
+    struct lines *l = set_lines(s);
+    bool last = m->form == FORM_BITS;
+    double rate = rate_of_pages(m, last ? lines_known(l, n) : PACKED_KNOWN, &known);
+    if (last && rate > l->fpp)
+        rate = rate_of_pages(m, PACKED_KNOWN, &known);
+    e = lines_expect(l, n, rate, known, last);
+    return e == TAMIS_OK ? each_of_pages(m, lines_put, l) : e;
 }
 
 struct set *small_whole(const struct small *m)
@@ -334,7 +351,7 @@ static enum small_added add_to_rest(struct small *m, tamis_digest digest)
     const tamis_allocator *a = &m->terms->allocator;
     const struct settings *opt = &m->terms->opt;
     struct packed *rest = rest_of(m);
-    if (opt->growth != TAMIS_SMOOTH || (rest && rest->n >= PACKED_KEYS))
+    if (opt->growth != TAMIS_SMOOTH)
         return SMALL_OUTGROWN;
     bool ready = rest && !packed_is_due(rest) && !no_space(m);
     if (LIKELY(ready))

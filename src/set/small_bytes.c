@@ -86,8 +86,9 @@ static bool packed_back(struct small **at, const uint8_t *bytes, size_t len)
     }
     rest_put(*at, p);
     uint64_t before = (*at)->n;
-    return p->n > 0 && p->n <= PACKED_KEYS && before + p->n > like.terms->opt.capacity &&
-           small_known(&like.terms->opt, before + p->n - 1, &p->most) == p->known;
+    return p->n > 0 && before + p->n > like.terms->opt.capacity &&
+           small_known(&like.terms->opt, before + p->n - 1, &p->most) == p->known &&
+           p->n <= p->most;
 }
 
 bool small_put_back(struct small **m, const uint8_t *bytes, size_t len)

@@ -7,7 +7,8 @@
 #define PLACES     24 /* beyond this, lines take less */
 #define UNITS_MAX  (1u << 24)
 #define PROBES_MAX (1u << 6)
-/* Beyond this many keys in pages there are lines: pages become lines at once. */
+/* The most keys in pages, which become lines at once. Behind a vector they do so when the keys come to (2^i - 1) times the
+   capacity: then RedisBloom takes its next vector too. */
 #define PACKED_KEYS (UINT32_C(9) << 14)
 
 enum small_form { FORM_PLACES, FORM_PAGE, FORM_PACKED, FORM_BITS };

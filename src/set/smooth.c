@@ -11,22 +11,15 @@
  * Lines alone use the whole rate. In a union rates add up, and known bits that are lost never come back: at 1 % two
  * sets of 2 * 10^6 keys fit, and six of 10^5; three of 10^6 do not, unless the rate may be restated.
  *
- * A compact filter uses the whole rate: four fifths for the vector (10^7 keys take 13.1 MB), the rest for the lines. Two
- * that hold more than one vector can take are united only if their rates happen to fit, or if the rate may be restated.
- * Up to SMALL_CAPACITY keys the vector has 0.56, so that what follows it in pages (small.c) is small too; and up to
- * PAGE_CAPACITY there is none.
+ * A compact filter is to take no more memory than RedisBloom's stack of vectors, of which each is twice as large as the
+ * one before and has half of its rate: fingerprints that serve any size would take twice as much where the first ones
+ * are full. So it has such a stack too (growth.c). Its first vector has 0.56 of the rate, or 0.7 if it is blocked: it
+ * takes 2 % less than RedisBloom's then, and the stack 2 or 7 % more. Up to SMALL_CAPACITY keys, what follows the vector at
+ * first is in pages (small.c), which take a third less on average. When they are outgrown they become lines, and the stack
+ * goes on. Up to PAGE_CAPACITY there is no vector. Two that hold more than one vector can take are united only if their
+ * rates happen to fit, or if the rate may be restated.
  */
 #include "set.h"
-
-double smooth_lines_rate(const struct settings *opt)
-{
-    if (!opt->compact)
-        return opt->budget * 0.045;
-    if (opt->budget < 5 * LINES_RATE_LEAST)
-        return LINES_RATE_LEAST;
-    return opt->budget *
-           (opt->capacity > PAGE_CAPACITY && opt->capacity <= SMALL_CAPACITY ? 0.44 : 0.2);
-}
 
 void smooth_limit(struct set *s)
 {
@@ -58,6 +51,27 @@ tamis_error smooth_start(struct set *s)
     return TAMIS_OK;
 }
 
+/* What the vectors use of the rate. Those of a union take no more keys, nor does the one beside lines that grow. */
+static double vectors_rate(const struct set *s)
+{
+    const struct layers *layers = set_layers(s);
+    double sum = 0;
+    for (uint32_t i = 0; i < layers_count(layers); i++) {
+        const struct vector *v = layers->v[i];
+        bool own = set_opt(s)->compact && layers->l[i]->slot != SLOT_NONE;
+        sum += own ? v->fpp
+                   : tamis_plan_rate(v->bits.kernel->layout, v->bits.units, v->bits.k,
+                                     (double)v->load);
+    }
+    return sum;
+}
+
+double smooth_rate_left(const struct set *s)
+{
+    const struct lines *l = set_lines(s);
+    return set_opt(s)->fpp - vectors_rate(s) - (l ? lines_rate(l) : 0);
+}
+
 void smooth_free(struct set *s)
 {
     lines_free(&s->lines);
@@ -66,12 +80,22 @@ void smooth_free(struct set *s)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+/* Clearing may have freed the lines. */
+static bool has_one(const struct set *s, tamis_digest digest)
+{
+    const struct lines *l = set_lines(s);
+    return (l && lines_has_one(l, digest)) || layers_have_one(set_layers(s), digest);
+}
+
 void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)
 {
     uint64_t inside = readers_enter();
     bool vectors = layers_count(set_layers(s)) > 0;
-    lines_has(set_lines(s), digests, n, found);
-    for (size_t i = 0; vectors && i < n; i += BATCH) {
+    if (n == 1)
+        found[0] = has_one(s, digests[0]);
+    else
+        lines_has(set_lines(s), digests, n, found);
+    for (size_t i = 0; vectors && n > 1 && i < n; i += BATCH) {
         uint8_t there[BATCH];
         size_t some = n - i < BATCH ? n - i : BATCH;
         layers_have(set_layers(s), digests + i, some, there);
@@ -79,12 +103,6 @@ void smooth_have(const struct set *s, const tamis_digest *digests, size_t n, uin
             found[i + j] |= there[j];
     }
     readers_leave(inside);
-}
-
-static bool has_one(const struct set *s, tamis_digest digest)
-{
-    const struct lines *l = set_lines(s);
-    return (l && lines_has_one(l, digest)) || layers_have_one(set_layers(s), digest);
 }
 
 static bool smooth_has_key(const struct set *s, const void *key, size_t len)
@@ -121,41 +139,37 @@ static bool adds_once(const struct set *s)
     return !set_opt(s)->deletable && !set_opt(s)->add_always;
 }
 
-tamis_error smooth_add_one(struct set *s, tamis_digest digest, uint8_t *fresh)
+/* The vector that takes new keys, created if necessary; NULL: lines take them. */
+static tamis_error smooth_into(struct set *s, struct vector **into)
 {
     const struct layers *layers = set_layers(s);
-    bool once = adds_once(s), there = layers_have_one(layers, digest);
-    struct lines *l = set_lines(s);
-    struct vector *v = layers_count(layers) ? layers->v[0] : NULL;
+    uint32_t n = layers_count(layers), i = n;
+    bool grows = n && set_opt(s)->compact;
+    struct layer *layer = NULL;
     tamis_error e = TAMIS_OK;
-    size_t done;
-    *fresh = !there;
-    if (there && once)
-        return TAMIS_OK;
-    if (!l && v && v->load < v->capacity) {
-        uint8_t turned;
-        s->stack->stored += vector_add(v, &digest, 1, &turned);
-        return TAMIS_OK;
-    }
-    if (!l)
-        e = smooth_start(s);
-    else if (UNLIKELY(lines_moment(l)) && !lines_hold_for(l, &digest, 1))
-        e = TAMIS_ENOMEM;
-    if (e == TAMIS_OK)
-        e = lines_add_many(&s->lines, &digest, 1, once, fresh, &done);
-    *fresh &= !there;
+    while (i && (layers->l[i - 1]->slot == SLOT_NONE || vector_full(layers->v[i - 1])))
+        i--;
+    if (i && (grows || !set_lines(s)))
+        layer = layers->l[i - 1];
+    else
+        e = grows ? growth_grow(s, &layer) : smooth_start(s);
+    *into = layer && e == TAMIS_OK ? layer->part[0].vector : NULL;
     return e;
 }
 
-/* Up to BATCH keys that the vectors may have, for the lines. */
-static tamis_error add_to_lines(struct set *s, const tamis_digest *digests, size_t n,
-                                uint8_t *fresh, size_t *done)
+/* Up to BATCH keys that the vectors may have. */
+static tamis_error add_batch(struct set *s, const tamis_digest *digests, size_t n, uint8_t *fresh,
+                             size_t *done)
 {
     tamis_digest rest[BATCH];
     uint8_t there[BATCH], found[BATCH], who[BATCH] = {0};
-    size_t m = 0, added;
+    size_t m = 0, added = 0;
     bool once = adds_once(s);
-    layers_have(set_layers(s), digests, n, there);
+    struct vector *v;
+    if (set_opt(s)->compact)
+        filter_bits_have(s, digests, n, there);
+    else
+        layers_have(set_layers(s), digests, n, there);
     for (size_t i = 0; i < n; i++) {
         fresh[i] = false;
         if (there[i] && once)
@@ -163,7 +177,13 @@ static tamis_error add_to_lines(struct set *s, const tamis_digest *digests, size
         rest[m] = digests[i];
         who[m++] = (uint8_t)i;
     }
-    tamis_error e = lines_add_many(set_lines(s), rest, m, once, found, &added);
+    tamis_error e = m ? smooth_into(s, &v) : TAMIS_OK;
+    if (m && e == TAMIS_OK && v) {
+        added = (size_t)min_u64(m, v->capacity - v->load);
+        s->stack->stored += vector_add(v, rest, added, found);
+    } else if (m && e == TAMIS_OK) {
+        e = lines_add_many(set_lines(s), rest, m, once, found, &added);
+    }
     for (size_t i = 0; i < added; i++)
         fresh[who[i]] = found[i] && !there[who[i]];
     *done = added == m ? n : who[added];
@@ -181,13 +201,8 @@ tamis_error smooth_add(struct set *s, const tamis_digest *digests, size_t n, uin
     if (l && layers_count(set_layers(s)) == 0)
         return lines_add_many(l, digests, n, adds_once(s), fresh, done);
     while (*done < n && e == TAMIS_OK) {
-        size_t some = min_u64(n - *done, BATCH), added;
-        if (set_lines(s)) {
-            e = add_to_lines(s, digests + *done, some, fresh + *done, &added);
-        } else {
-            e = smooth_add_one(s, digests[*done], fresh + *done);
-            added = e == TAMIS_OK;
-        }
+        size_t added;
+        e = add_batch(s, digests + *done, min_u64(n - *done, BATCH), fresh + *done, &added);
         *done += added;
     }
     return e;
@@ -218,20 +233,16 @@ tamis_error smooth_unite(struct set *s, const struct set *other)
 
 tamis_error smooth_settle(struct set *s, unsigned flags)
 {
-    const struct layers *layers = set_layers(s);
-    uint32_t n = layers_count(layers);
-    if (n == 1 && !set_lines(s)) /* united as vectors, within their capacity */
-        return TAMIS_OK;
-    tamis_error e = smooth_start(s); /* further keys go into lines, the vectors stay as they are */
+    if (layers_count(set_layers(s)) == 1 && !set_lines(s))
+        return TAMIS_OK; /* united as vectors, within their capacity */
+    /* Further keys go into lines, the vectors stay as they are. */
+    tamis_error e = set_opt(s)->compact ? TAMIS_OK : smooth_start(s);
     if (e != TAMIS_OK)
         return e;
     struct lines *l = set_lines(s);
     smooth_limit(s); /* there may be more vectors */
     /* What fills the free slots of the parts belongs to the rate: no part is rebuilt until then. */
-    double vectors = 0, rate = lines_rate_full(l), fpp = set_opt(s)->fpp;
-    for (uint32_t i = 0; i < n; i++)
-        vectors += tamis_plan_rate(set_opt(s)->layout, layers->v[i]->bits.units,
-                                   layers->v[i]->bits.k, (double)layers->v[i]->load);
+    double vectors = vectors_rate(s), rate = l ? lines_rate_full(l) : 0, fpp = set_opt(s)->fpp;
     double share = smooth_lines_rate(set_opt(s)), lines = rate > share ? rate : share;
     if (vectors + rate >= fpp * 255 / 256) { /* too little is left for parts that grow */
         double sum = (vectors + lines) * 17 / 16;
@@ -240,7 +251,7 @@ tamis_error smooth_settle(struct set *s, unsigned flags)
         set_opt(s)->fpp = fpp = sum < 1 ? sum : 1;
     }
     double left = fpp - vectors;
-    if (rate > l->fpp || l->fpp > left)
+    if (l && (rate > l->fpp || l->fpp > left))
         l->fpp = left > 0 ? left : lines;
     return TAMIS_OK;
 }

@@ -1,6 +1,7 @@
 """Every time a command asks for memory it gets none, once, and from then on: an error and nothing changed,
 or done; on the replica the same; and no member is denied."""
 import base64
+import math
 import os
 import random
 import signal
@@ -470,6 +471,50 @@ def test_values_that_grow_take_no_more_than_redisbloom(r, capacity):
     assert sum(found) <= 200 + 6 * 200**0.5
     for i in range(0, n, 10000):
         assert 0 not in r.execute_command("BF.MEXISTS", "f", *range(i, min(i + 10000, n)))
+
+
+def theirs_by_formula(capacity, n):
+    """Of all figures above that are about as many items: vectors of twice the size and half the rate, 64 bytes each."""
+    usage, room, rate = 64, 0, 0.005
+    while room < n:
+        usage += 64 + 8 * math.ceil(int(capacity * -math.log(rate) / math.log(2)**2) / 64)
+        room += capacity
+        capacity, rate = 2 * capacity, rate / 2
+    return usage
+
+
+# How much more a filter of this capacity may take, at any number of items beyond it up to 127 times as many
+GROWN = {129: 1, 300: 1, 1000: 1.07, 3000: 1.1, 10000: 1.16, 10001: 1.085, 20000: 1.08, 60000: 1.075}
+
+
+@pytest.mark.parametrize("capacity", GROWN)
+def test_values_that_outgrow_their_capacity(r, capacity):
+    """Just before a step of RedisBloom's, just after it and in between."""
+    for n, usage in ((302, 648), (704, 1408), (3098, 6432), (12729, 29616), (206438, 615408)):
+        assert theirs_by_formula(100, n / 1.02) == usage
+    r.execute_command("BF.RESERVE", "f", 0.01, capacity)
+    done, end = 0, capacity
+    while end < min(128 * capacity, 2000000):
+        for n in (end, end + capacity // 100 + 2, 3 * end // 2):
+            while done < n:
+                some = min(n - done, 20000)
+                r.execute_command("BF.MADD", "f", *range(done, done + some))
+                done += some
+            usage = info(r, "f")["bytes"] + 32
+            assert usage <= GROWN[capacity] * theirs_by_formula(capacity, n), (n, usage)
+        end = 2 * end + capacity
+    found = r.execute_command("BF.MEXISTS", "f", *range(10**9, 10**9 + 20000))
+    assert sum(found) <= 200 + 6 * 200**0.5
+    for i in range(0, done, 20000):
+        assert 0 not in r.execute_command("BF.MEXISTS", "f", *range(i, min(i + 20000, done)))
+    shown = dict(zip(*[iter(r.execute_command("BF.INFO", "f"))] * 2))
+    assert shown[b"Capacity"] >= shown[b"Number of items inserted"] > 0.99 * done
+    assert shown[b"Expansion rate"] == 2 and shown[b"Size"] == usage - 32
+    for number, payload in enumerate((r.dump("f"), None)):  # and it is the same again
+        payload and r.restore("g%d" % number, 0, payload)
+        payload or r.copy("f", "g%d" % number)
+        assert info(r, "g%d" % number)["bytes"] <= usage
+        assert 0 not in r.execute_command("BF.MEXISTS", "g%d" % number, *range(done - 20000, done))
 
 
 def test_many_small_values(r):

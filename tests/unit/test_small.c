@@ -140,7 +140,7 @@ static void check_pages(const struct small *m, uint64_t n, uint64_t items)
     double rate = set_opt(whole)->fpp * (double)asked;
     CHECK_MSG((double)wrong < rate + 6 * sqrt(rate), "%" PRIu64 " in pages, %" PRIu64 " in lines",
               found, wrong);
-    CHECK(n < 1000 || small_bytes(m) * 10 < set_bytes(whole) * 8);
+    CHECK(n < 1000 || small_bytes(m) < set_bytes(whole));
     set_free(whole);
     small_free(back);
     small_free(copy);
@@ -149,7 +149,7 @@ static void check_pages(const struct small *m, uint64_t n, uint64_t items)
 /* Pages answer as their set does, but with fewer false positives; members are never missed, the rate is kept. */
 TEST(pages_have_all_keys_and_keep_the_rate)
 {
-    static const uint64_t capacities[] = {1, 7, 50, 100, PAGE_CAPACITY, 300, 1000, SMALL_CAPACITY};
+    static const uint64_t capacities[] = {1, 7, 50, 100, PAGE_CAPACITY, 300, 1000, 10000};
     for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
         struct small *m = small(capacities[c], TAMIS_SIP, NULL);
         uint64_t most = 60 * capacities[c] < 40000 ? 60 * capacities[c] : 40000, items = 0,
@@ -237,8 +237,11 @@ TEST(pages_are_outgrown)
         uint64_t n = 0;
         while (add(&m, n) != SMALL_OUTGROWN)
             n++;
-        CHECK_MSG(n > (c ? 131000 : 10000) && n < 150000, "%" PRIu64, n);
+        CHECK_MSG(n > (c ? 127000 : 10000) && n < 150000, "%" PRIu64, n);
         struct set *whole = small_whole(m), *was = whole;
+        uint64_t most =
+            small_bytes(m) * (c < 2 ? 17 : 16) / 10; /* lines have room to grow, or not */
+        CHECK_MSG(set_bytes(whole) < most, "%" PRIu64, set_bytes(whole));
         for (uint64_t i = 0; i < n; i++)
             CHECK(tamis_filter_has(as_filter(whole), &i, sizeof i));
         struct small *again;

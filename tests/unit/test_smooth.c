@@ -490,7 +490,7 @@ static tamis_filter *compact(uint64_t capacity)
     return as_filter(s);
 }
 
-/* The vector uses its share of the rate, and lines beyond the capacity never exceed the rest; small vectors have any number of blocks. */
+/* The vector uses its share of the rate, and those that follow it never exceed the rest; clearing leaves the first. */
 TEST(compact_filters_keep_the_rate)
 {
     static const uint64_t capacities[] = {512, 600, 777, 1000, 1700, 3000, 10000, 40000};
@@ -511,14 +511,14 @@ TEST(compact_filters_keep_the_rate)
         check_rate(f, 0.01);
         CHECK(tamis_filter_clear(f) == TAMIS_OK);
         tamis_filter_info(f, &other);
-        CHECK(other.bytes == facts.bytes && other.items == 0);
+        CHECK(other.bytes < facts.bytes + 200 &&
+              other.items == 0); /* the list of vectors is longer */
         tamis_filter_free(f);
         tamis_filter_free(usual);
     }
 }
 
-/* The lines of compact filters have a rate of their own, which slots of every width can keep. Every step of a quarter is
-   looked at, since at some sizes slots of one width have just become too narrow. */
+/* However often they grow. Every step of a quarter is looked at, since small vectors may have a bit too few. */
 TEST(compact_filters_keep_every_rate)
 {
     static const double rates[] = {0.1, 0.01, 0.001, 0.0005, 0.0001};
@@ -535,11 +535,12 @@ TEST(compact_filters_keep_every_rate)
             for (uint64_t keys = n; keys <= (harness_slow() ? 32 : 128) * n; keys += keys / 4) {
                 fill(f, at, keys);
                 at = keys;
-                const struct lines *l = set_lines(s);
-                double rate = l ? lines_rate(l) : 0,
-                       most = rates[i] - smooth_vector_rate(set_opt(s));
-                CHECK_MSG(rate <= most, "%g of %g at %g, %g keys of %g", rate, most, rates[i],
-                          (double)keys, (double)n);
+                tamis_filter_facts facts;
+                tamis_filter_info(f, &facts);
+                CHECK_MSG(facts.fpp_now < rates[i] * 1.02 && !set_lines(s),
+                          "%g of %g, %g keys of %g", facts.fpp_now, rates[i], (double)keys,
+                          (double)n);
+                CHECK(facts.capacity >= facts.items && facts.capacity < 2 * facts.items + 2 * n);
             }
             check_rate(f, rates[i]);
             tamis_filter_free(f);
@@ -605,16 +606,18 @@ TEST(unions_of_compact_filters)
     tamis_filter_free(b);
 }
 
-/* Small compact filters have spread vectors, others blocked ones: lines go with either, but not the two together. */
+/* Compact filters have spread vectors, others blocked ones: lines go with either, but not the two together. */
 TEST(unions_of_compact_filters_and_lines)
 {
     static const uint8_t key[TAMIS_KEY_LEN] = {1};
     tamis_options o = {.key = key};
     for (unsigned into = 0; into < 2; into++) {
-        tamis_filter *f[2] = {compact(5000), NULL}, *large = compact(50000);
+        tamis_filter *f[2] = {compact(5000), NULL}, *large;
         tamis_filter_facts facts;
         struct bytes bytes;
         CHECK(tamis_filter_new(&f[1], &o, NULL) == TAMIS_OK);
+        CHECK(tamis_filter_new(&large, &(tamis_options){.key = key, .capacity = 50000}, NULL) ==
+              TAMIS_OK);
         fill(f[0], 0, 4000);
         fill(f[1], 4000, 7000);
         fill(large, 0, 10);
@@ -633,6 +636,95 @@ TEST(unions_of_compact_filters_and_lines)
         tamis_filter_free(large);
         tamis_filter_free(f[0]);
         tamis_filter_free(f[1]);
+    }
+}
+
+static void check_loaded(tamis_filter *f, uint64_t from, uint64_t n, double rate)
+{
+    struct bytes bytes = bytes_of(f, 0);
+    tamis_filter *loaded = NULL;
+    CHECK(tamis_filter_decode(&loaded, bytes.data, bytes.len, NULL, NULL) == TAMIS_OK);
+    check_all(loaded, from, n);
+    CHECK(tamis_filter_equal(loaded, f));
+    fill(loaded, n, 2 * n); /* goes on as the other would */
+    fill(f, n, 2 * n);
+    CHECK(tamis_filter_equal(loaded, f));
+    check_all(f, from, 2 * n);
+    check_rate(f, rate);
+    bytes_free(&bytes);
+    tamis_filter_free(loaded);
+}
+
+/* The pages of a small one are lines then; a union has the vectors and the lines of both, and grows by further vectors. */
+TEST(unions_of_grown_compact_filters)
+{
+    enum { N = 3000, KEYS = 200000 };
+    struct set *sets[2];
+    for (unsigned j = 0; j < 2; j++) {
+        struct small *m;
+        struct set *s = filter_set(compact(N));
+        CHECK(small_of(s, false, &m) && m);
+        uint64_t n = j * KEYS;
+        for (enum small_added added = SMALL_NEW; added != SMALL_OUTGROWN; n++) {
+            char key[24];
+            size_t len;
+            key_of(n, key, &len);
+            added = small_add(&m, small_digest(m, key, len));
+        }
+        n--;
+        CHECK(n > 30 * N && (sets[j] = small_whole(m)) && set_lines(sets[j]));
+        small_free(m);
+        fill(as_filter(sets[j]), n, j * KEYS + KEYS / 2);
+        CHECK(set_layers(sets[j])->v[1]->load > 0 && layers_count(set_layers(sets[j])) == 2);
+        check_all(as_filter(sets[j]), j * KEYS, j * KEYS + KEYS / 2);
+        check_rate(as_filter(sets[j]), 0.01);
+    }
+    tamis_filter *f = as_filter(sets[0]);
+    tamis_filter_facts facts;
+    tamis_filter_info(f, &facts);
+    CHECK(facts.capacity >= facts.items && facts.items > KEYS / 2 * 98 / 100);
+    CHECK(tamis_filter_merge(f, as_filter(sets[1]), 0, NULL) == TAMIS_ERATE);
+    CHECK(tamis_filter_merge(f, as_filter(sets[1]), TAMIS_MERGE_RESTATE, NULL) == TAMIS_OK);
+    tamis_filter_info(f, &facts);
+    CHECK_MSG(facts.fpp > 0.015 && facts.fpp < 0.022, "%g", facts.fpp);
+    CHECK(facts.vectors == 3); /* the second ones had room for both */
+    check_all(f, 0, KEYS / 2);
+    fill(f, 2 * KEYS, 3 * KEYS);
+    tamis_filter_info(f, &facts);
+    CHECK(facts.vectors > 3);
+    check_loaded(f, KEYS, KEYS + KEYS / 2, facts.fpp);
+    tamis_filter_free(f);
+    tamis_filter_free(as_filter(sets[1]));
+}
+
+/* The first vector of a large compact filter is blocked, the others are spread; so are those of a union, in any order, and
+   with a filter that is not compact. */
+TEST(vectors_of_two_layouts)
+{
+    enum { N = 12000, GROWN = 100000 };
+    static const uint8_t key[TAMIS_KEY_LEN] = {1};
+    for (unsigned other = 0; other < 2; other++) {
+        tamis_filter *f = compact(N), *g = NULL;
+        tamis_options o = {.key = key, .capacity = 2 * N};
+        tamis_filter_facts facts;
+        fill(f, 0, GROWN);
+        check_all(f, 0, GROWN);
+        tamis_filter_info(f, &facts);
+        CHECK(facts.vectors == 4 && facts.layout == TAMIS_BLOCKED && facts.fpp_now < 0.01);
+        CHECK(fabs(facts.distinct - GROWN) < 0.02 * GROWN && set_layers(&f->set)->mixed);
+        if (other)
+            CHECK(tamis_filter_new(&g, &o, NULL) == TAMIS_OK);
+        else
+            g = compact(2 * N);
+        fill(g, GROWN, GROWN + 50000);
+        CHECK(tamis_filter_merge(other ? g : f, other ? f : g, TAMIS_MERGE_RESTATE, NULL) ==
+              TAMIS_OK);
+        check_all(other ? g : f, 0, GROWN + 50000);
+        tamis_filter_info(other ? g : f, &facts);
+        check_loaded(other ? g : f, 0, GROWN + 50000, facts.fpp);
+        CHECK(tamis_filter_clear(f) == TAMIS_OK && !has(f, 1));
+        tamis_filter_free(f);
+        tamis_filter_free(g);
     }
 }
 
