@@ -148,8 +148,8 @@ static uint64_t *page_for(struct packed *p, const tamis_allocator *a, size_t i, 
     return wider;
 }
 
-ALWAYS_INLINE enum packed_added add_in(struct packed *p, const tamis_allocator *a, uint64_t place,
-                                       nth_fn nth)
+ALWAYS_INLINE enum packed_added add_in(struct packed *p, const tamis_allocator *a, uint64_t limit,
+                                       uint64_t place, nth_fn nth)
 {
     struct page_form form = form_of(p);
     size_t i = page_of(p, place);
@@ -160,8 +160,12 @@ ALWAYS_INLINE enum packed_added add_in(struct packed *p, const tamis_allocator *
         return PACKED_OLD;
     if (n == PACKED_MOST)
         return PACKED_CROWDED;
-    if ((words > was || !page) && !(page = page_for(p, a, i, was, words)))
-        return PACKED_NO_MEMORY;
+    if (words > was || !page) {
+        if (p->bytes + (page ? words - was : words) * sizeof *page > limit)
+            return PACKED_NO_SPACE;
+        if (!(page = page_for(p, a, i, was, words)))
+            return PACKED_NO_MEMORY;
+    }
     insert_in(page, n, form, value, at);
     counts(p)[i]++;
     p->n++;
@@ -174,9 +178,10 @@ static FAST bool has_fast(const struct packed *p, uint64_t place)
     return has_in(p, place, nth_one_fast);
 }
 
-static FAST enum packed_added add_fast(struct packed *p, const tamis_allocator *a, uint64_t place)
+static FAST enum packed_added add_fast(struct packed *p, const tamis_allocator *a, uint64_t limit,
+                                       uint64_t place)
 {
-    return add_in(p, a, place, nth_one_fast);
+    return add_in(p, a, limit, place, nth_one_fast);
 }
 #endif
 
@@ -189,13 +194,14 @@ bool packed_has(const struct packed *p, uint64_t place)
     return has_in(p, place, nth_one);
 }
 
-enum packed_added packed_add(struct packed *p, const tamis_allocator *a, uint64_t place)
+enum packed_added packed_add(struct packed *p, const tamis_allocator *a, uint64_t limit,
+                             uint64_t place)
 {
 #ifdef TAMIS_X86
     if (cpu_isa() >= ISA_AVX2)
-        return add_fast(p, a, place);
+        return add_fast(p, a, limit, place);
 #endif
-    return add_in(p, a, place, nth_one);
+    return add_in(p, a, limit, place, nth_one);
 }
 
 /* ---- other sizes ----------------------------------------------------------------------------- */
@@ -302,8 +308,8 @@ enum packed_added packed_of_page(const tamis_allocator *a, const uint64_t *page,
     return built(&b, out);
 }
 
-enum packed_added packed_renew(struct packed **p, const tamis_allocator *a, unsigned quotient,
-                               unsigned known)
+enum packed_added packed_renew(struct packed **p, const tamis_allocator *a, uint64_t limit,
+                               unsigned quotient, unsigned known)
 {
     const struct packed *old = *p;
     bool full = old->n >= packed_room(old), later = known > old->known;
@@ -318,6 +324,8 @@ enum packed_added packed_renew(struct packed **p, const tamis_allocator *a, unsi
         quotient = old->quotient;
     if ((more && bits == PACKED_QUOTIENTS) || known > PACKED_KNOWN)
         return PACKED_CROWDED;
+    if (old->refused)
+        return PACKED_NO_SPACE;
     struct building b = {
         .a = a,
         .to = blank(a, quotient, known, old->depth + more, old->marked || (later && old->n > 0)),
@@ -327,11 +335,16 @@ enum packed_added packed_renew(struct packed **p, const tamis_allocator *a, unsi
     each_of(old, build, &b);
     struct packed *made = NULL;
     enum packed_added e = built(&b, &made);
-    if (e == PACKED_NEW) {
-        packed_free(*p, a);
-        *p = made;
+    if (e != PACKED_NEW)
+        return e;
+    bool fits = made->bytes <= max_u64(limit, old->bytes);
+    packed_free(fits ? *p : made, a);
+    if (!fits) {
+        (*p)->refused = true;
+        return PACKED_NO_SPACE;
     }
-    return e;
+    *p = made;
+    return PACKED_NEW;
 }
 
 /* ---- copies, bytes --------------------------------------------------------------------------- */

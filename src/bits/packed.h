@@ -47,11 +47,12 @@ struct packed {
     uint32_t n, bytes;
     uint32_t most; /* for the caller: the number of entries up to which `known` holds */
     uint8_t known, depth, quotient;
-    bool marked;
+    bool marked : 1;
+    bool refused : 1; /* made anew it would exceed the limit: not tried again for each key */
     uint64_t *page[]; /* of 2^depth pages, NULL if empty; then the number of entries of each */
 };
 
-enum packed_added { PACKED_OLD, PACKED_NEW, PACKED_CROWDED, PACKED_NO_MEMORY };
+enum packed_added { PACKED_OLD, PACKED_NEW, PACKED_CROWDED, PACKED_NO_MEMORY, PACKED_NO_SPACE };
 
 /* Pages have 2^quotient quotients, and half to all of that many entries on average: fewer are quicker to change, and take
    80 bits more for each page. */
@@ -63,12 +64,13 @@ enum packed_added packed_of_page(const tamis_allocator *a, const uint64_t *page,
 void packed_free(struct packed *p, const tamis_allocator *a);
 struct packed *packed_copy(const struct packed *p, const tamis_allocator *a);
 bool packed_has(const struct packed *p, uint64_t place);
-/* All but PACKED_NEW change nothing. */
-enum packed_added packed_add(struct packed *p, const tamis_allocator *a, uint64_t place);
+/* All but PACKED_NEW change nothing. PACKED_NO_SPACE: it would have more bytes than the limit. */
+enum packed_added packed_add(struct packed *p, const tamis_allocator *a, uint64_t limit,
+                             uint64_t place);
 /* From now on new entries know this many bits, and there is room for one more: in larger pages up to this quotient, then
    in twice as many. PACKED_CROWDED: an entry would have more unknown bits than the rest of a value. */
-enum packed_added packed_renew(struct packed **p, const tamis_allocator *a, unsigned quotient,
-                               unsigned known);
+enum packed_added packed_renew(struct packed **p, const tamis_allocator *a, uint64_t limit,
+                               unsigned quotient, unsigned known);
 uint32_t packed_room(const struct packed *p); /* entries for which there are pages */
 
 typedef tamis_error (*packed_fn)(void *context, uint64_t place, unsigned known, uint64_t copies);

@@ -42,6 +42,13 @@ static bool packed_is_due(const struct packed *p)
     return p->n >= p->most || p->n >= packed_room(p);
 }
 
+/* The bytes that the rest of it may have beside its head. */
+static uint64_t room_for_rest(const struct small *m)
+{
+    uint64_t head = small_size(m) + terms_bytes(m->terms);
+    return m->memory_limit == 0 ? UINT64_MAX : m->memory_limit > head ? m->memory_limit - head : 0;
+}
+
 /* Makes the pages ready for one more key. */
 static enum packed_added packed_ready(const struct small *m, struct packed **p)
 {
@@ -54,7 +61,8 @@ static enum packed_added packed_ready(const struct small *m, struct packed **p)
         return PACKED_CROWDED;
     bool same = known == (*p)->known && (*p)->n < packed_room(*p);
     enum packed_added e =
-        same ? PACKED_NEW : packed_renew(p, &m->terms->allocator, page_quotient(m), known);
+        same ? PACKED_NEW
+             : packed_renew(p, &m->terms->allocator, room_for_rest(m), page_quotient(m), known);
     if (e == PACKED_NEW)
         (*p)->most = most;
     return e;
@@ -335,15 +343,11 @@ enum small_added small_add_place(struct small **at, uint64_t place)
 
 static enum small_added from_packed(enum packed_added added)
 {
-    return added == PACKED_OLD       ? SMALL_OLD
-           : added == PACKED_NEW     ? SMALL_NEW
-           : added == PACKED_CROWDED ? SMALL_OUTGROWN
-                                     : SMALL_NO_MEMORY;
-}
-
-static bool no_space(const struct small *m)
-{
-    return m->memory_limit && small_bytes(m) >= m->memory_limit;
+    return added == PACKED_OLD        ? SMALL_OLD
+           : added == PACKED_NEW      ? SMALL_NEW
+           : added == PACKED_CROWDED  ? SMALL_OUTGROWN
+           : added == PACKED_NO_SPACE ? SMALL_NO_SPACE
+                                      : SMALL_NO_MEMORY;
 }
 
 static enum small_added add_to_rest(struct small *m, tamis_digest digest)
@@ -353,24 +357,29 @@ static enum small_added add_to_rest(struct small *m, tamis_digest digest)
     struct packed *rest = rest_of(m);
     if (opt->growth != TAMIS_SMOOTH)
         return SMALL_OUTGROWN;
-    bool ready = rest && !packed_is_due(rest) && !no_space(m);
+    uint64_t room = room_for_rest(m);
+    bool ready = rest && !packed_is_due(rest);
     if (LIKELY(ready))
-        return from_packed(packed_add(rest, a, digest.a));
+        return from_packed(packed_add(rest, a, room, digest.a));
     if (rest && packed_has(rest, digest.a))
         return SMALL_OLD;
-    if (no_space(m))
-        return SMALL_NO_SPACE;
     if (!rest) {
         uint32_t most;
         rest = packed_new(a, 3, small_known(opt, m->n, &most));
         if (!rest)
             return SMALL_NO_MEMORY;
+        if (rest->bytes > room) {
+            packed_free(rest, a);
+            return SMALL_NO_SPACE;
+        }
         rest->most = most;
         rest_put(m, rest);
     }
     enum packed_added e = packed_ready(m, &rest);
     rest_put(m, rest);
-    return from_packed(e == PACKED_NEW ? packed_add(rest, a, digest.a) : e);
+    if (e == PACKED_CROWDED && rest->bytes > room / 2) /* lines take nearly twice as much */
+        return SMALL_NO_SPACE;
+    return from_packed(e == PACKED_NEW ? packed_add(rest, a, room, digest.a) : e);
 }
 
 /* The page is full: its entries go into a set of pages. */
@@ -388,10 +397,11 @@ static enum small_added leave_page(struct small **at)
     like.n = 0;
     like.units = 0;
     like.form = FORM_PACKED;
-    struct small *made = mem_new0(a, 1, small_size(&like));
+    bool fits = p->bytes <= room_for_rest(&like);
+    struct small *made = fits ? mem_new0(a, 1, small_size(&like)) : NULL;
     if (!made) {
         packed_free(p, a);
-        return SMALL_NO_MEMORY;
+        return fits ? SMALL_NO_MEMORY : SMALL_NO_SPACE;
     }
     p->most = most;
     *made = like;
@@ -409,11 +419,11 @@ static enum small_added add_to_page(struct small **at, uint64_t place)
     uint64_t value = place >> (64 - form.quotient - form.rest);
     if (page_find(m->word, m->n, form, value, &where))
         return SMALL_OLD;
-    if (no_space(m))
-        return SMALL_NO_SPACE;
     if (page_words(form, m->n + 1) > words_of_page(form, m->n)) {
         struct small like = *m;
         like.units = page_words(form, m->n + 1) & (UNITS_MAX - 1);
+        if (room_for_rest(&like) == 0)
+            return SMALL_NO_SPACE;
         struct small *grown = mem_new0(&m->terms->allocator, 1, small_size(&like));
         if (!grown)
             return SMALL_NO_MEMORY;

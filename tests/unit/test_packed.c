@@ -87,7 +87,7 @@ TEST(sets_of_pages_are_like_a_list_of_prefixes)
             bool due = p->n >= packed_room(p);
             if (due || rng_next(&rng) % 300 == 0) {
                 unsigned more = known < 20 && !due;
-                if (packed_renew(&p, &mem_system, quotient, known + more) != PACKED_NEW)
+                if (packed_renew(&p, &mem_system, UINT64_MAX, quotient, known + more) != PACKED_NEW)
                     break;
                 known += more;
                 check_same(p, m);
@@ -95,7 +95,8 @@ TEST(sets_of_pages_are_like_a_list_of_prefixes)
             }
             bool there = model_has(m, place);
             CHECK(packed_has(p, place) == there);
-            CHECK(packed_add(p, &mem_system, place) == (there ? PACKED_OLD : PACKED_NEW));
+            CHECK(packed_add(p, &mem_system, UINT64_MAX, place) ==
+                  (there ? PACKED_OLD : PACKED_NEW));
             CHECK(packed_has(p, place));
             if (!there)
                 m->entry[m->n++] = (struct entry){cut(place, known), known};
@@ -159,8 +160,8 @@ TEST(damaged_bytes_are_refused_or_another_set)
     struct packed *p = packed_new(&mem_system, 3, 16);
     for (unsigned i = 0; i < 300; i++) {
         if (p->n >= packed_room(p) || i == 40)
-            CHECK(packed_renew(&p, &mem_system, 7, 16 + (i >= 40)) == PACKED_NEW);
-        packed_add(p, &mem_system, rng_next(&rng));
+            CHECK(packed_renew(&p, &mem_system, UINT64_MAX, 7, 16 + (i >= 40)) == PACKED_NEW);
+        packed_add(p, &mem_system, UINT64_MAX, rng_next(&rng));
     }
     size_t len = packed_len(p), refused = 0;
     uint8_t *bytes = malloc(len);
@@ -213,7 +214,7 @@ TEST(chosen_keys_crowd_a_page)
     enum packed_added e = PACKED_NEW;
     uint64_t n = 0;
     for (; e == PACKED_NEW; n++)
-        e = packed_add(p, &mem_system, n << 40);
+        e = packed_add(p, &mem_system, UINT64_MAX, n << 40);
     CHECK(e == PACKED_CROWDED && p->n == PACKED_MOST);
     for (uint64_t i = 0; i + 1 < n; i++)
         CHECK(packed_has(p, i << 40));
@@ -225,13 +226,13 @@ TEST(entries_that_know_too_few_bits_stay_in_few_pages)
 {
     uint64_t rng = harness_seed();
     struct packed *p = packed_new(&mem_system, 8, 9);
-    CHECK(packed_add(p, &mem_system, 0) == PACKED_NEW);
-    CHECK(packed_renew(&p, &mem_system, 8, 24) == PACKED_NEW);
+    CHECK(packed_add(p, &mem_system, UINT64_MAX, 0) == PACKED_NEW);
+    CHECK(packed_renew(&p, &mem_system, UINT64_MAX, 8, 24) == PACKED_NEW);
     enum packed_added e = PACKED_NEW;
     while (e == PACKED_NEW) {
         while (p->n < packed_room(p))
-            packed_add(p, &mem_system, rng_next(&rng));
-        e = packed_renew(&p, &mem_system, 8, 24);
+            packed_add(p, &mem_system, UINT64_MAX, rng_next(&rng));
+        e = packed_renew(&p, &mem_system, UINT64_MAX, 8, 24);
     }
     CHECK(e == PACKED_CROWDED && p->depth == 1 && p->n == packed_room(p));
     CHECK(packed_has(p, UINT64_C(1) << 54) && packed_has(p, 0));
@@ -250,18 +251,18 @@ TEST(without_memory_nothing_changes)
         enum packed_added e = PACKED_NO_MEMORY;
         for (unsigned at = 1; p->n >= packed_room(p) && e == PACKED_NO_MEMORY; at++) {
             fault_arm(&fault, at, false);
-            e = packed_renew(&p, &fault.allocator, 5, 18 + i / 200);
+            e = packed_renew(&p, &fault.allocator, UINT64_MAX, 5, 18 + i / 200);
             fault_arm(&fault, 0, false);
             failed += e == PACKED_NO_MEMORY;
             check_same(p, m);
         }
         fault_arm(&fault, 1, false);
-        e = packed_add(p, &fault.allocator, place);
+        e = packed_add(p, &fault.allocator, UINT64_MAX, place);
         fault_arm(&fault, 0, false);
         if (e == PACKED_NO_MEMORY) {
             failed++;
             check_same(p, m);
-            e = packed_add(p, &fault.allocator, place);
+            e = packed_add(p, &fault.allocator, UINT64_MAX, place);
         }
         if (e == PACKED_NEW)
             m->entry[m->n++] = (struct entry){cut(place, p->known), p->known};

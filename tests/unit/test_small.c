@@ -251,18 +251,25 @@ TEST(pages_are_outgrown)
     }
 }
 
+/* Pages made anew, the first set of them, the lines that follow: nothing exceeds the limit, and little of it is left. */
 TEST(pages_end_at_the_memory_limit)
 {
-    struct small *m = NULL;
-    struct set *s = make(100, TAMIS_SIP, NULL);
-    uint32_t parts;
-    uint64_t n = 0;
-    CHECK(set_limit(s, 5000) == TAMIS_OK && small_of(s, true, &m) && m);
-    while (add(&m, n) <= SMALL_NEW)
-        n++;
-    CHECK(add(&m, n) == SMALL_NO_SPACE && add(&m, 1) == SMALL_OLD && small_bytes(m) < 5100);
-    CHECK_MSG(n > 2000 && small_items(m, &parts) <= n, "%" PRIu64, n);
-    small_free(m);
+    static const uint64_t capacities[] = {100, 128, 1000, 10000};
+    for (unsigned c = 0; c < 4; c++)
+        for (uint64_t limit = 300; limit < 320000; limit += limit / (limit < 10000 ? 9 : 2)) {
+            struct small *m = NULL;
+            struct set *s = make(capacities[c], TAMIS_SIP, NULL);
+            CHECK(set_limit(s, limit) == TAMIS_OK && small_of(s, true, &m) && m);
+            uint64_t n = 0, least = small_bytes(m);
+            while (add(&m, n) <= SMALL_NEW)
+                n++;
+            CHECK(add(&m, n) == SMALL_NO_SPACE && (n == 0 || add(&m, n / 2) == SMALL_OLD));
+            CHECK_MSG(small_bytes(m) <= max_u64(limit, least),
+                      "%" PRIu64 " bytes, limit %" PRIu64 ", capacity %" PRIu64, small_bytes(m),
+                      limit, capacities[c]);
+            CHECK(small_bytes(m) * 3 > limit * 2 || limit < 2 * least);
+            small_free(m);
+        }
 }
 
 /* A set becomes small again if it has no lines; but not with what a small filter cannot hold. */
