@@ -27,8 +27,9 @@ void layers_have(const struct layers *layers, const tamis_digest *digests, size_
     else if (vectors == 1)
         first->kernel->has_stream(first, digests, n, found);
     else
-        (layers->mixed ? stack_by_groups : first->kernel->has_stack)(layers->v, vectors, digests, n,
-                                                                     found);
+        (atomic_load_explicit(&layers->mixed, memory_order_relaxed)
+             ? stack_by_groups
+             : first->kernel->has_stack)(layers->v, vectors, digests, n, found);
 }
 
 void filter_bits_have(const struct set *s, const tamis_digest *digests, size_t n, uint8_t *found)

@@ -94,7 +94,7 @@ struct layers {
     struct layers *retired; /* older lists, kept while readers may be inside */
     struct layer **l;       /* follows v */
     uint32_t room;
-    bool mixed; /* vectors of several layouts: see next_smooth() */
+    atomic_bool mixed; /* vectors of several layouts (next_smooth()); read after their number */
     _Atomic uint32_t n;
     struct vector *v[]; /* the first part of each, as the kernels need the vectors of a filter */
 };
@@ -446,9 +446,10 @@ ALWAYS_INLINE bool layers_have_one(const struct layers *layers, tamis_digest dig
     if (n == 0)
         return false;
     const struct bits *first = &layers->v[0]->bits;
-    return n == 1          ? first->kernel->has_one(first, digest)
-           : layers->mixed ? any_in_turn(layers->v, n, digest)
-                           : first->kernel->has_any(layers->v, n, digest);
+    return n == 1 ? first->kernel->has_one(first, digest)
+           : atomic_load_explicit(&layers->mixed, memory_order_relaxed)
+               ? any_in_turn(layers->v, n, digest)
+               : first->kernel->has_any(layers->v, n, digest);
 }
 /* The same for digest i in found[i], with at least one vector. */
 void layers_have(const struct layers *layers, const tamis_digest *digests, size_t n,

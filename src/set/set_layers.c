@@ -60,7 +60,8 @@ static void layers_put(struct layers *layers, struct layer *layer)
     uint32_t n = layers_count(layers);
     layers->l[n] = layer;
     layers->v[n] = layer->part[0].vector;
-    layers->mixed |= layers->v[n]->bits.kernel != layers->v[0]->bits.kernel;
+    if (layers->v[n]->bits.kernel != layers->v[0]->bits.kernel)
+        atomic_store_explicit(&layers->mixed, true, memory_order_relaxed);
     atomic_store_explicit(&layers->n, n + 1, memory_order_release);
 }
 
