@@ -352,14 +352,14 @@ TEST(copies_take_a_limited_number_of_bits)
 
 /* After a union the free slots of the parts fill up before any part is rebuilt, and parts are rebuilt with wider slots for
    what coarse entries match beyond their keys. */
-static void unite_and_grow(uint64_t size, unsigned sets, unsigned flags, uint64_t most)
+static void unite_and_grow(double fpp, uint64_t size, unsigned sets, unsigned flags, uint64_t most)
 {
     uint8_t key[TAMIS_KEY_LEN] = {1};
     uint64_t n = sets * size, step = size / 16;
     tamis_filter *all = NULL, *f;
     tamis_filter_facts facts;
     for (uint64_t from = 0; from < n; from += size) {
-        tamis_options o = {.growth = TAMIS_SMOOTH, .fpp = 0.1, .key = key};
+        tamis_options o = {.growth = TAMIS_SMOOTH, .fpp = fpp, .key = key};
         CHECK(tamis_filter_new(&f, &o, NULL) == TAMIS_OK);
         fill(f, from, from + size);
         if (!all) {
@@ -381,12 +381,13 @@ static void unite_and_grow(uint64_t size, unsigned sets, unsigned flags, uint64_
 
 TEST(unions_keep_the_rate_until_the_parts_are_full)
 {
-    unite_and_grow(188951, 4, TAMIS_MERGE_RESTATE, 5 * 188951);
+    unite_and_grow(0.1, 188951, 4, TAMIS_MERGE_RESTATE, 5 * 188951);
     if (harness_slow())
         return;
-    unite_and_grow(188951, 6, TAMIS_MERGE_RESTATE, 7 * 188951);
-    unite_and_grow(531649, 2, TAMIS_MERGE_RESTATE, 3 * 531649);
-    unite_and_grow(188951, 2, 0, 4000000);
+    unite_and_grow(0.1, 188951, 6, TAMIS_MERGE_RESTATE, 7 * 188951);
+    unite_and_grow(0.1, 531649, 2, TAMIS_MERGE_RESTATE, 3 * 531649);
+    unite_and_grow(0.1, 188951, 2, 0, 4000000);
+    unite_and_grow(0.01, 2208039, 2, TAMIS_MERGE_RESTATE, 4 * 2208039);
 }
 
 /* Two of a stated capacity, of one size or of two, far past it: nine tenths of the rate are the vectors', and lines
