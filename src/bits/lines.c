@@ -169,6 +169,21 @@ static uint64_t span_left(const struct body *b, struct line_span span, uint32_t 
     return left;
 }
 
+/* Makes room in the stash for an entry in all lines of its span. Where lines have many entries each, as in a union of sets
+   with keys in common, the runs of a full stash are long, and those of a larger one short. */
+static tamis_error stash_ready(const struct line_target *t, struct line_span span)
+{
+    tamis_error e = stash_reserve(t, 2 * (span.last - span.first + 1));
+    for (uint64_t line = span.first; e == TAMIS_OK && line <= span.last;) {
+        const struct stash *stash = atomic_load(&t->body->stash);
+        if (!stash_crowded(stash, line, 2))
+            line++;
+        else
+            e = stash->used * 2ul > stash->room ? stash_reserve(t, stash->used) : TAMIS_ELIMIT;
+    }
+    return e;
+}
+
 static tamis_error take_slowly(const struct line_target *t, uint64_t place, unsigned known,
                                uint64_t copies)
 {
@@ -190,9 +205,7 @@ static tamis_error take_slowly(const struct line_target *t, uint64_t place, unsi
             return TAMIS_ENOMEM;
         t->lines->bytes += grows;
     }
-    tamis_error e = stash_reserve(t, 2 * (span.last - span.first + 1));
-    for (uint64_t line = span.first; e == TAMIS_OK && line <= span.last; line++)
-        e = stash_crowded(atomic_load(&b->stash), line, 2) ? TAMIS_ELIMIT : TAMIS_OK;
+    tamis_error e = stash_ready(t, span);
     if (e != TAMIS_OK)
         return e;
     bool fresh = coarse ? apart_add(&rare->coarse, key, copies)
