@@ -508,7 +508,9 @@ def test_values_that_outgrow_their_capacity(r, capacity):
     for i in range(0, done, 20000):
         assert 0 not in r.execute_command("BF.MEXISTS", "f", *range(i, min(i + 20000, done)))
     shown = dict(zip(*[iter(r.execute_command("BF.INFO", "f"))] * 2))
-    assert shown[b"Capacity"] >= shown[b"Number of items inserted"] > 0.99 * done
+    # Items that were found are not counted: 1 %, but what a blocked vector of 10,001 items finds differs from one family
+    # key to another by 0.04 points (standard deviation).
+    assert shown[b"Capacity"] >= shown[b"Number of items inserted"] > (0.99 - 6 * 0.0004) * done
     assert shown[b"Expansion rate"] == 2 and shown[b"Size"] == usage - 32
     for number, payload in enumerate((r.dump("f"), None)):  # and it is the same again
         payload and r.restore("g%d" % number, 0, payload)
