@@ -1,7 +1,7 @@
 /*
- * What a part stores besides its lines. The stash holds slots for which their line had no room, about 1 % of them, in
- * a hash table by line: open addressing, any number of cells. The entries of a line share their home, so runs are long: a
- * lookup passes 15 to 28 cells. An entry is one word:
+ * What a part stores besides its lines. The stash holds slots for which their line had no room, about 1 % of them, and
+ * further copies of slots, in a hash table by line: open addressing, any number of cells. The entries of a line share
+ * their home, so runs are long: a lookup passes 15 to 28 cells. An entry is one word:
  *
  *     line << 36 | slot << 12 | copies        0: free
  *
